@@ -1,0 +1,3 @@
+"""Crucible: one place to run GPU work anywhere."""
+
+__version__ = "0.1.0"

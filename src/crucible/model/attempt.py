@@ -1,0 +1,155 @@
+"""An attempt: one try of one task. Its ranks start together, stop together, and are never reused."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from crucible.model.ids import AttemptId, JobId, LeaseId, NodeId, TaskId
+
+
+class AttemptPhase(StrEnum):
+    PROVISIONING = "provisioning"  # waits until every lease has a node: the gang barrier
+    STARTING = "starting"  # ranks are assigned, nodes were told
+    RUNNING = "running"  # every rank has started
+    STOPPING = "stopping"  # the ranks were told to stop
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # the user's code
+    TIMED_OUT = "timed_out"  # the user's timeout
+    LOST = "lost"  # a machine, or the order for one
+    CANCELLED = "cancelled"
+    HELD = "held"
+
+
+class RankState(StrEnum):
+    ASSIGNED = "assigned"
+    STARTED = "started"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    rank: int
+    node_id: NodeId
+    node_rank: int
+    local_rank: int
+    devices: tuple[str, ...]
+    state: RankState = RankState.ASSIGNED
+    exit_code: int | None = None  # None with EXITED: killed by `signal`, or the agent says why in `reason`
+    signal: int | None = None
+    reason: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state is RankState.EXITED and self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    id: AttemptId
+    task_id: TaskId
+    job_id: JobId
+    number: int  # 0, 1, 2 … within the task
+    leases: tuple[LeaseId, ...]
+    created_at: datetime
+    deadline_at: datetime
+    phase: AttemptPhase = AttemptPhase.PROVISIONING
+    is_checkpointing: bool = False
+    generation: int = 0  # of the membership; 1 after the barrier, changed later only by elastic attempts
+    ranks: tuple[Rank, ...] = ()
+    master_addr: str | None = None
+    master_port: int | None = None
+    resume_step: int | None = None  # the newest checkpoint known when it was made; the node looks again
+    stop_outcome: Outcome | None = None  # why it is being stopped, and how it will then have ended
+    outcome: Outcome | None = None
+    reason: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    version: int = 0
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCreated:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RanksAssigned:
+    at: datetime
+    generation: int
+    ranks: tuple[Rank, ...]
+    master_addr: str
+    master_port: int
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RankStarted:
+    at: datetime
+    rank: int
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RankExited:
+    at: datetime
+    rank: int
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """Every rank has started."""
+
+    at: datetime
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointBegan:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCommitted:
+    at: datetime
+    step: int | None  # None: the attempt stopped checkpointing without a new checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStopping:
+    at: datetime
+    outcome: Outcome
+    reason: str
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    at: datetime
+    outcome: Outcome
+    reason: str | None
+
+
+AttemptEvent = (
+    AttemptCreated
+    | RanksAssigned
+    | RankStarted
+    | RankExited
+    | AttemptStarted
+    | CheckpointBegan
+    | CheckpointCommitted
+    | AttemptStopping
+    | AttemptEnded
+)

@@ -1,0 +1,150 @@
+"""Everything that can go wrong, named after what the caller does next.
+
+PlatformError                 has a stable `code` (API and CLI) and an HTTP `status`
+  InvalidRequest              the user changes the request
+    InvalidSpec               fix the spec: carries every problem with line, column, field and hint
+    InfeasibleJob             the spec is fine, nothing can run it: carries the blocking field
+    NotAvailableYet           the spec is fine, this version of Crucible cannot do it
+    NotFound                  no such thing, or not yours
+    Conflict                  the thing is in a state that forbids it (a finished job cannot be cancelled)
+    Unauthenticated           log in
+    Forbidden                 ask someone with the right
+    TooLarge                  send less
+  Busy                        try again after `retry_after_s`
+  StaleVersion                load again and decide again
+  StaleClaim                  another worker owns the row now: stop touching it
+  StorageFailed               the disk or the database refused a write: nothing was changed
+  ProviderError               carries provider and region
+    NoCapacity                try the next offer, or later
+    OrderRejected             never try this offer again
+    RateLimited               same offer, after `retry_after_s`
+    CredentialsRejected       stop using this account, tell the operator
+    OutcomeUnknown            observe before anything else
+  InvariantBroken             our bug: stop, keep the log, do not retry
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class PlatformError(Exception):
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: Mapping[str, Any] = details
+
+
+class InvalidRequest(PlatformError):
+    code = "invalid_request"
+    status = 400
+
+
+class InvalidSpec(InvalidRequest):
+    """`details["problems"]` lists every problem: line, column, field, message, hint."""
+
+    code = "invalid_spec"
+    status = 422
+
+
+class InfeasibleJob(InvalidRequest):
+    """`details["field"]` names the constraint that blocks."""
+
+    code = "infeasible_job"
+    status = 422
+
+
+class NotAvailableYet(InvalidRequest):
+    code = "not_available_yet"
+    status = 422
+
+
+class NotFound(InvalidRequest):
+    code = "not_found"
+    status = 404
+
+
+class Conflict(InvalidRequest):
+    code = "conflict"
+    status = 409
+
+
+class Unauthenticated(InvalidRequest):
+    code = "unauthenticated"
+    status = 401
+
+
+class Forbidden(InvalidRequest):
+    code = "forbidden"
+    status = 403
+
+
+class TooLarge(InvalidRequest):
+    code = "too_large"
+    status = 413
+
+
+class Busy(PlatformError):
+    code = "busy"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.retry_after_s = retry_after_s
+
+
+class StaleVersion(PlatformError):
+    code = "stale_version"
+    status = 409
+
+
+class StaleClaim(PlatformError):
+    code = "stale_claim"
+    status = 409
+
+
+class StorageFailed(PlatformError):
+    code = "storage_failed"
+    status = 507
+
+
+class ProviderError(PlatformError):
+    code = "provider_error"
+    status = 502
+
+    def __init__(self, message: str, *, provider: str = "", region: str = "", **details: Any) -> None:
+        super().__init__(message, **details)
+        self.provider = provider
+        self.region = region
+
+
+class NoCapacity(ProviderError):
+    code = "no_capacity"
+
+
+class OrderRejected(ProviderError):
+    code = "order_rejected"
+
+
+class RateLimited(ProviderError):
+    code = "rate_limited"
+
+    def __init__(
+        self, message: str, *, retry_after_s: float = 1.0, provider: str = "", region: str = "", **details: Any
+    ) -> None:
+        super().__init__(message, provider=provider, region=region, **details)
+        self.retry_after_s = retry_after_s
+
+
+class CredentialsRejected(ProviderError):
+    code = "credentials_rejected"
+
+
+class OutcomeUnknown(ProviderError):
+    code = "outcome_unknown"
+
+
+class InvariantBroken(PlatformError):
+    code = "invariant_broken"

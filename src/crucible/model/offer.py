@@ -1,0 +1,31 @@
+"""What can be bought: an offer is priced, dated, and may vanish."""
+
+from dataclasses import dataclass
+
+from crucible.model.ids import OfferId
+from crucible.model.units import MicroUsd
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where work runs. The provider is never empty; the backend says how work is started there."""
+
+    provider: str  # local, onprem, aws …
+    region: str
+    backend: str  # local, vm, k8s, slurm, ray …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    id: OfferId
+    target: Target
+    instance_type: str
+    gpu: str | None  # "H100"; "slot" for a declared slot without hardware; None without GPUs
+    gpus: int
+    gpu_memory_gib: float
+    cpus: int
+    memory_gib: float
+    price_per_hour: MicroUsd
+    is_spot: bool = False
+    stock: str | None = None  # offers that name the same stock draw `gpus` each from one number of free GPUs
+    free_gpus: int | None = None  # what is left of the stock now; None: unknown or unlimited

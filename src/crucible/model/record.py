@@ -1,0 +1,129 @@
+"""Facts that are written once beside the state they explain: allocations, artifacts, checkpoints, people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from crucible.model.ids import AttemptId, Digest, JobId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.offer import Target
+from crucible.model.units import MicroUsd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What was decided and the price at that moment. Never changed."""
+
+    job_id: JobId
+    task_id: TaskId
+    attempt_id: AttemptId
+    order_id: OrderId
+    target: Target
+    instance_type: str
+    count: int
+    is_spot: bool
+    price_per_hour: MicroUsd
+    estimated_hours: float | None
+    estimated_cost: MicroUsd
+    created_at: datetime
+
+
+class ArtifactType(StrEnum):
+    CHECKPOINT = "checkpoint"
+    LOG = "log"
+    OUTPUT = "output"
+    METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """(job, type, uri) is unique: writing it twice is writing it once."""
+
+    job_id: JobId
+    type: ArtifactType
+    uri: str
+    created_at: datetime
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A committed checkpoint as its node reported it; the manifest beside the data is the truth."""
+
+    lineage: JobId
+    job_id: JobId
+    attempt_id: AttemptId
+    step: int
+    uri: str
+    size_bytes: int
+    manifest_sha256: Digest
+    created_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Record = Allocation | Artifact | Checkpoint
+
+
+# --- not events: they bump no version and may be written late or together -------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A node was heard. Usage is what `top` and the job page show."""
+
+    node_id: NodeId
+    at: datetime
+    usage: Mapping[str, float] = field(default_factory=dict)  # cpu_percent, memory_bytes, gpu0_percent …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The newest progress of a task; the last writer wins."""
+
+    task_id: TaskId
+    job_id: JobId
+    attempt_id: AttemptId
+    at: datetime
+    step: int | None = None
+    total_steps: int | None = None
+    fraction: float | None = None  # 0 … 1
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+# --- people ---------------------------------------------------------------------------------------
+
+
+class Role(StrEnum):
+    MEMBER = "member"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    id: UserId
+    name: str
+    role: Role
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """`digest` is sha256 of the secret; the secret itself is shown once and never stored."""
+
+    id: TokenId
+    user_id: UserId
+    name: str
+    digest: Digest
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking."""
+
+    user_id: UserId
+    role: Role
+    token_id: TokenId

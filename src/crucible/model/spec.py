@@ -1,0 +1,150 @@
+"""What a user asked for. A JobSpec is derived from the submitted YAML and never edited; `wire.spec` makes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from crucible.model.units import MicroUsd
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class JobType(StrEnum):
+    TRAINING = "training"
+    HPO = "hpo"
+    INFERENCE = "inference"
+    EVAL = "eval"
+    PREPROCESSING = "preprocessing"
+
+
+class Framework(StrEnum):
+    PLAIN = "plain"
+    PYTORCH = "pytorch"
+    PYTORCH_DDP = "pytorch_ddp"
+    HOROVOD = "horovod"
+    HOROVOD_ELASTIC = "horovod_elastic"
+    TENSORFLOW = "tensorflow"
+    TENSORFLOW_MULTIWORKER = "tensorflow_multiworker"
+
+
+class Mode(StrEnum):
+    SINGLE_CLUSTER = "single_cluster"
+    MULTI_TASK = "multi_task"
+
+
+class Locality(StrEnum):
+    PREFER = "prefer"
+    REQUIRED = "required"
+    IGNORE = "ignore"
+
+
+class Replication(StrEnum):
+    NONE = "none"
+    PRE_STAGE = "pre-stage"
+    ON_DEMAND_CACHE = "on-demand-cache"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    gpus: int = 0
+    gpu_types: tuple[str, ...] = ()  # empty: any
+    max_gpus_per_node: int | None = None
+    requires_multi_node: bool = False
+    gpu_memory_gib: float = 0
+    cpu_memory_gib: float = 0  # per instance
+    cpus: int = 0  # per instance
+    storage_gib: float = 0
+    estimated_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    dataset: str | None = None
+    size_gib: float | None = None
+    region: str | None = None
+    locality: Locality = Locality.PREFER
+    replication_policy: Replication = Replication.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    budget: MicroUsd | None = None
+    deadline: datetime | None = None
+    allow_spot: bool = False
+    min_reliability: float = 0.0
+    performance_weight: float = 0.0
+    preferred_regions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    mode: Mode = Mode.SINGLE_CLUSTER
+    backend: str | None = None  # seed 001: vm, k8s, slurm, ray, local …
+    executor: str | None = None  # seed 002: local, aws, gcp …
+    processes_per_node: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointing:
+    dir: str | None = None  # a folder or URI of the user's; None: Crucible's own storage
+    interval: timedelta | None = None  # advice to the script, through crucible.train
+    keep: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often the user's own code may fail. A lost machine never counts."""
+
+    limit: int = 3
+    delay: timedelta = timedelta(seconds=60)
+    growth: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressHint:
+    """For scripts that do not import crucible.train: read progress from log lines."""
+
+    total_steps: int | None = None
+    pattern: str | None = None  # a regular expression with a group `step`, or the first group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPlugin:
+    plugin: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    type: JobType = JobType.TRAINING
+    framework: Framework = Framework.PLAIN
+    name: str | None = None
+    entrypoint: str | None = None  # a path inside the shipped code, or a URI
+    args: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # argv; a YAML string becomes ("/bin/sh", "-c", text)
+    code: str | None = None  # a local folder or file: what the client packs and ships
+    setup: tuple[str, ...] = ()  # shell lines run once per node before the ranks
+    env: Mapping[str, str] = EMPTY
+    image: str | None = None
+    volumes: Mapping[str, str] = EMPTY
+    model: ModelPlugin | None = None
+    resources: Resources = Resources()
+    data: Data = Data()
+    constraints: Constraints = Constraints()
+    execution: Execution = Execution()
+    checkpoint: Checkpointing = Checkpointing()
+    retry: Retry = Retry()
+    timeout: timedelta | None = None
+    progress: ProgressHint = ProgressHint()
+    priority: int = 0
+    team: str | None = None
+    project: str | None = None
+    template: str | None = None
+    # What later capabilities will use; validated now, refused at submit by core.admission.
+    sharing: Mapping[str, Any] | None = None
+    sweep: Mapping[str, Any] | None = None
+    shards: Mapping[str, Any] | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()

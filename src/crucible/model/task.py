@@ -1,0 +1,96 @@
+"""A task: the independent unit of a job (a trial, a shard, a step); a single_cluster job has one."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from crucible.model.ids import AttemptId, JobId, TaskId
+
+
+class TaskPhase(StrEnum):
+    """The words of the job's status, so that a job's status is a function of its tasks' counts."""
+
+    WAITING = "waiting"
+    SCHEDULED = "scheduled"
+    PROVISIONING = "provisioning"
+    RUNNING = "running"
+    CHECKPOINTING = "checkpointing"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (TaskPhase.SUCCEEDED, TaskPhase.FAILED, TaskPhase.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    id: TaskId
+    job_id: JobId
+    index: int
+    created_at: datetime
+    phase: TaskPhase = TaskPhase.WAITING
+    reason: str | None = None
+    attempts: int = 0  # started so far; the next one has this number
+    failures: int = 0  # of the user's code: what `retry.limit` counts
+    losses: int = 0  # machines lost, orders refused: never counted against the user
+    attempt_id: AttemptId | None = None  # the live one
+    not_before: datetime | None = None  # a retry waits until then
+    deadline_at: datetime | None = None  # when somebody must look again at the latest
+    version: int = 0
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCreated:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlaced:
+    at: datetime
+    attempt_id: AttemptId
+    deadline_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAdvanced:
+    """The live attempt went on: scheduled, provisioning, running, checkpointing and back."""
+
+    at: datetime
+    phase: TaskPhase
+    deadline_at: datetime | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRetried:
+    """The attempt is over and the task waits for the next one."""
+
+    at: datetime
+    reason: str
+    not_before: datetime
+    counts_as_failure: bool
+    counts_as_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExplained:
+    """Still waiting; this is why."""
+
+    at: datetime
+    reason: str
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    at: datetime
+    phase: TaskPhase
+    reason: str | None
+
+
+TaskEvent = TaskCreated | TaskPlaced | TaskAdvanced | TaskRetried | TaskExplained | TaskEnded

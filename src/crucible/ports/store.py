@@ -1,0 +1,213 @@
+"""The memory. State and events are written in one transaction, guarded by version; claims let several servers share
+one database. Nothing here decides, and no implementation talks to the network inside a transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from crucible.model.attempt import Attempt
+from crucible.model.change import Change
+from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.job import Job, JobStatus
+from crucible.model.lease import Lease, Node, Order
+from crucible.model.record import Artifact, Beat, Checkpoint, Principal, Progress, Record, Token, User
+from crucible.model.task import Task, TaskPhase
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's right to a name (`task:…`, `order:…`, `cycle`) until it expires. `fence` grows with each owner."""
+
+    name: str
+    owner: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTree:
+    """A task with all that hangs on it: what one step decides about."""
+
+    job: Job
+    task: Task
+    attempt: Attempt | None  # the live one, or the newest if none lives
+    orders: tuple[Order, ...]  # those not settled, and those of open leases
+    leases: tuple[Lease, ...]  # not closed
+    nodes: tuple[Node, ...]  # of those leases
+    heard: Mapping[NodeId, datetime]  # when each node last spoke
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A job's tasks, counted by phase, and the reason of the first that ended badly or still waits."""
+
+    counts: Mapping[TaskPhase, int]
+    reason: str | None = None
+    ever_placed: bool = False  # some task has had an attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    status: frozenset[JobStatus] = frozenset()  # empty: any
+    user_id: UserId | None = None
+    name: str | None = None
+    limit: int = 50
+    cursor: str | None = None  # newest first, by (created_at, id)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A row of a list; reading fifty of them must stay cheap."""
+
+    id: JobId
+    name: str
+    status: JobStatus
+    reason: str | None
+    user_id: UserId
+    job_type: str
+    framework: str
+    gpus: int
+    selected_provider: str | None
+    selected_region: str | None
+    cost_running_microusd: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: float | None  # 0 … 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    items: tuple[JobSummary, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """A line of the log of everything. `seq` grows; the statuses are set for status changes of the job."""
+
+    seq: int
+    job_id: JobId
+    kind: str  # job, task, attempt, order, lease, node
+    entity_id: str
+    version: int
+    at: datetime
+    type: str
+    body: Mapping[str, Any]
+    from_status: JobStatus | None = None
+    to_status: JobStatus | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Rows whose time has come: somebody must look."""
+
+    tasks: tuple[TaskId, ...] = ()
+    orders: tuple[OrderId, ...] = ()
+    jobs: tuple[JobId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A sealed piece of a stream: an index for whoever opens it later."""
+
+    stream: str
+    number: int
+    first_offset: int
+    size_bytes: int
+    cursors: Mapping[str, int] = field(default_factory=dict)  # source -> next record number
+
+
+class Store(Protocol):
+    async def close(self) -> None: ...
+
+    # --- entities: load raises NotFound -----------------------------------------------------------
+    async def job(self, job_id: JobId) -> Job: ...
+    async def task(self, task_id: TaskId) -> Task: ...
+    async def attempt(self, attempt_id: AttemptId) -> Attempt: ...
+    async def order(self, order_id: OrderId) -> tuple[Order, tuple[Lease, ...]]: ...
+    async def lease(self, lease_id: LeaseId) -> Lease: ...
+    async def node(self, node_id: NodeId) -> Node: ...
+    async def tree(self, task_id: TaskId) -> TaskTree: ...
+    async def tally(self, job_id: JobId) -> Tally: ...
+
+    # --- lists ------------------------------------------------------------------------------------
+    async def jobs(self, query: JobQuery) -> JobPage: ...
+    async def job_tasks(self, job_id: JobId) -> Sequence[Task]: ...
+    async def job_attempts(self, job_id: JobId) -> Sequence[Attempt]: ...
+    async def job_leases(self, job_id: JobId) -> Sequence[Lease]: ...
+    async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
+        """What a node needs to know: its lease, its job, and the live attempt of its task."""
+        ...
+
+    async def waiting(self, now: datetime, limit: int) -> Sequence[TaskTree]:
+        """Tasks to place: phase waiting, not_before passed, job desired run; priority, then age."""
+        ...
+
+    async def open_leases(self, provider: str) -> Sequence[Lease]: ...
+    async def open_orders(self, provider: str) -> Sequence[Order]:
+        """Orders that are not settled."""
+        ...
+
+    async def due(self, now: datetime, limit: int) -> Due:
+        """Non-terminal rows whose deadline has passed, unsettled orders, closing leases' orders, and jobs whose status
+        does not yet follow from their tasks."""
+        ...
+
+    async def unfinished_tasks(self, job_id: JobId) -> Sequence[TaskId]: ...
+    async def events(self, job_id: JobId, after: int = 0, limit: int = 1000) -> Sequence[LoggedEvent]: ...
+    async def artifacts(self, job_id: JobId) -> Sequence[Artifact]: ...
+    async def checkpoints(self, lineage: JobId) -> Sequence[Checkpoint]: ...
+    async def progress(self, job_id: JobId) -> Sequence[Progress]: ...
+    async def usage(self, job_id: JobId) -> Sequence[Beat]:
+        """The newest beat of each of the job's nodes."""
+        ...
+
+    # --- writing ------------------------------------------------------------------------------------
+    async def commit(
+        self,
+        changes: Sequence[Change],
+        records: Sequence[Record] = (),
+        *,
+        label: str,
+        claim: Claim | None = None,
+    ) -> None:
+        """One transaction. Raises StaleVersion if any row is not at its `before.version` (or a new row exists already),
+        StaleClaim if `claim` is no longer ours; then nothing was written. `label` names the failpoints around it."""
+        ...
+
+    async def submit(self, changes: Sequence[Change], *, idempotency_key: str | None, user_id: UserId) -> JobId:
+        """Commit a new job with its tasks. With a key that this user used before: write nothing and return the first
+        job's id, or raise Conflict if that job had another spec."""
+        ...
+
+    async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:
+        """Not events: coalesced, no version, the newest wins."""
+        ...
+
+    # --- claims: by the database's clock ----------------------------------------------------------------
+    async def claim(self, name: str, owner: str, ttl: timedelta) -> Claim | None: ...
+    async def renew(self, claim: Claim, ttl: timedelta) -> bool: ...
+    async def release(self, claim: Claim) -> None: ...
+
+    # --- servers that share the database ------------------------------------------------------------------
+    async def announce(self, server_id: str, url: str, ttl: timedelta) -> None: ...
+    async def servers(self) -> Sequence[str]:
+        """URLs of live servers."""
+        ...
+
+    # --- streams ---------------------------------------------------------------------------------------------
+    async def add_segment(self, segment: Segment) -> None: ...
+    async def segments(self, stream: str) -> Sequence[Segment]: ...
+
+    # --- people -----------------------------------------------------------------------------------------------
+    async def principal(self, digest: Digest, now: datetime) -> Principal | None:
+        """Who holds the token with this digest; None if unknown, expired or revoked."""
+        ...
+
+    async def add_user(self, user: User) -> None: ...
+    async def users(self) -> Sequence[User]: ...
+    async def add_token(self, token: Token) -> None: ...
+    async def tokens(self, user_id: UserId | None = None) -> Sequence[Token]: ...
+    async def revoke_token(self, token_id: TokenId, now: datetime) -> None: ...

@@ -1,0 +1,167 @@
+"""The agent protocol, version 1, as the server sees it. The agent itself imports nothing of this: golden messages in
+tests/golden/agent tie the two together.
+
+    POST /agent/v1/enrol      bearer: the order's enrolment token        -> Enrolled
+    GET  /agent/v1/work       bearer: node key; ?seen=VERSION&wait=S     -> WorkReply (long poll)
+    POST /agent/v1/report     bearer: node key; Report                   -> ReportReply
+    GET  /agent/v1/packages/{digest}   bearer: node key                  -> the package
+
+Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either may
+be repeated or lost; only log and metric records are numbered, per (attempt, rank), and acknowledged.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PROTOCOL = 1
+
+# A report holds at most this much; an agent with more to say sends several.
+MAX_REPORT_BYTES = 4 << 20
+# A longer line is cut into pieces marked partial.
+MAX_LINE_BYTES = 64 << 10
+
+Short = Annotated[str, Field(max_length=256)]
+
+
+class Message(BaseModel):
+    """Unknown fields are ignored, so that an older agent and a newer server understand each other."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Enrol(Message):
+    protocol: int
+    order_id: Short
+    machine_id: Short
+    agent_id: Short  # random, kept on the node's disk: asking again is the same agent
+    boot_id: Short  # new at every start of the agent
+    agent_version: Short
+    address: Short  # where other nodes of the gang reach it
+    rendezvous_port: int = Field(ge=1, le=65535)
+    facts: dict[str, Any] = {}  # python, hostname, cpus, memory_bytes, gpus: [{index, name, memory_mib}]
+
+
+class Enrolled(Message):
+    node_id: str
+    node_key: str
+    report_every_s: float
+    servers: list[str]  # in the order to try
+    orphan_after_s: float  # without a word from any server for so long, and nothing running: end
+
+
+class Launch(Message):
+    job_id: str
+    task_id: str
+    attempt_id: str
+    number: int
+    generation: int
+    rank: int
+    argv: list[str]
+    env: dict[str, str]
+    devices: list[str]
+    setup: list[str]
+    code: str | None
+    checkpoints: str
+    checkpoint_keep: int
+    timeout_s: float | None
+    stop_grace_s: float
+    progress_pattern: str | None
+    progress_total: int | None
+
+
+class RankWork(Message):
+    launch: Launch
+    stop: bool
+    stop_reason: str | None
+    token: str
+
+
+class WorkReply(Message):
+    version: str
+    unchanged: bool = False  # the wait ran out; `ranks` is then empty and means nothing
+    ranks: list[RankWork] = []
+    retire: bool = False
+    servers: list[str] = []
+
+
+class RankReport(Message):
+    attempt_id: Short
+    generation: int
+    rank: int
+    state: Literal["starting", "started", "exited"]
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: Annotated[str, Field(max_length=4096)] | None = None  # "setup failed: …", "timed out", "could not start: …"
+    timed_out: bool = False
+    started_at_ms: int | None = None  # the node's clock: data
+    ended_at_ms: int | None = None
+    is_checkpointing: bool = False
+    log_lines: int = 0  # records made so far
+    last_lines: list[str] = []  # the end of the log, for the reason of a failure
+
+
+class LogRecord(Message):
+    n: int
+    t: int  # ms
+    s: Literal["out", "err", "sys"]
+    x: str
+    p: bool = False  # partial
+
+
+class MetricRecord(Message):
+    n: int
+    t: int
+    step: int | None = None
+    v: dict[str, float | None]
+
+
+class StreamBatch(Message):
+    attempt_id: Short
+    number: int  # the attempt's number within its task
+    rank: int
+    log: list[LogRecord] = []
+    metrics: list[MetricRecord] = []
+
+
+class CheckpointReport(Message):
+    attempt_id: Short
+    rank: int
+    step: int
+    uri: Annotated[str, Field(max_length=4096)]
+    size_bytes: int
+    manifest_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    metadata: dict[str, Any] = {}
+    at_ms: int
+
+
+class ProgressReport(Message):
+    attempt_id: Short
+    rank: int
+    step: int | None = None
+    total_steps: int | None = None
+    fraction: float | None = Field(default=None, ge=0, le=1)
+
+
+class Report(Message):
+    boot_id: Short
+    ranks: list[RankReport] = []
+    streams: list[StreamBatch] = []
+    checkpoints: list[CheckpointReport] = []
+    progress: list[ProgressReport] = []
+    usage: dict[str, float] = {}
+
+
+class StreamAck(Message):
+    """The next number expected of each kind: everything below is durable here."""
+
+    attempt_id: str
+    rank: int
+    log: int
+    metrics: int
+
+
+class ReportReply(Message):
+    acks: list[StreamAck] = []
+    servers: list[str] = []
+    work_version: str | None = None  # a hint: differs from what the agent has, so it may ask at once
