@@ -6,8 +6,8 @@ tests/golden/agent tie the two together.
     POST /agent/v1/report     bearer: node key; Report                   -> ReportReply
     GET  /agent/v1/packages/{digest}   bearer: node key                  -> the package
 
-Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either may
-be repeated or lost; only log and metric records are numbered, per (attempt, rank), and acknowledged.
+Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either
+may be repeated or lost; only log and metric records are numbered, per (attempt, rank), and acknowledged.
 """
 
 from typing import Annotated, Any, Literal
