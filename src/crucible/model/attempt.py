@@ -19,7 +19,8 @@ class Outcome(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"  # the user's code
     TIMED_OUT = "timed_out"  # the user's timeout
-    LOST = "lost"  # a machine, or the order for one
+    LOST = "lost"  # a machine
+    UNPLACED = "unplaced"  # the order was refused: no machine ever came
     CANCELLED = "cancelled"
     HELD = "held"
 

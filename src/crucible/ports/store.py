@@ -12,7 +12,9 @@ from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderI
 from crucible.model.job import Job, JobStatus
 from crucible.model.lease import Lease, Node, Order
 from crucible.model.record import Artifact, Beat, Checkpoint, Principal, Progress, Record, Token, User
-from crucible.model.task import Task, TaskPhase
+from crucible.model.task import Task
+from crucible.model.tree import Tally as Tally
+from crucible.model.tree import TaskTree as TaskTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +24,6 @@ class Claim:
     name: str
     owner: str
     fence: int
-
-
-@dataclass(frozen=True, slots=True)
-class TaskTree:
-    """A task with all that hangs on it: what one step decides about."""
-
-    job: Job
-    task: Task
-    attempt: Attempt | None  # the live one, or the newest if none lives
-    orders: tuple[Order, ...]  # those not settled, and those of open leases
-    leases: tuple[Lease, ...]  # not closed
-    nodes: tuple[Node, ...]  # of those leases
-    heard: Mapping[NodeId, datetime]  # when each node last spoke
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """A job's tasks, counted by phase, and the reason of the first that ended badly or still waits."""
-
-    counts: Mapping[TaskPhase, int]
-    reason: str | None = None
-    ever_placed: bool = False  # some task has had an attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,139 @@
+"""Give waiting tasks a place: machines they hold already, then the cheapest offer that fits. Pure: the same snapshot
+gives the same plan; ties are broken by id."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from crucible.model.ids import LeaseId, TaskId
+from crucible.model.offer import Offer
+from crucible.model.spec import JobSpec, Resources
+
+ANY_GPU = "slot"  # a declared slot stands for whatever GPU a job asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The gang: so many machines with so many GPUs each."""
+
+    nodes: int
+    gpus_per_node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One waiting task. `held` are leases it may use again."""
+
+    task_id: TaskId
+    spec: JobSpec
+    held: tuple[LeaseId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    task_id: TaskId
+    shape: Shape
+    reuse: tuple[LeaseId, ...]
+    offer: Offer | None  # what to buy for the rest; None if nothing is to be bought
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why an offer lost. `is_temporary`: it fits, but is sold out now."""
+
+    offer: Offer
+    reason: str
+    is_temporary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    task_id: TaskId
+    reason: str
+    rejections: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    placements: tuple[Placement, ...]
+    unplaced: tuple[Unplaced, ...]
+
+
+def plan(wants: Sequence[Want], offers: Sequence[Offer]) -> Plan:
+    """In the order given; each placement takes its GPUs from the stock before the next is looked at."""
+    free = {offer.stock: offer.free_gpus for offer in offers if offer.stock and offer.free_gpus is not None}
+    placements: list[Placement] = []
+    unplaced: list[Unplaced] = []
+    for want in wants:
+        found = place(want, offers, free)
+        if isinstance(found, Unplaced):
+            unplaced.append(found)
+            continue
+        placements.append(found)
+        if found.offer is not None and found.offer.stock in free:
+            free[found.offer.stock] -= found.count * found.offer.gpus
+    return Plan(tuple(placements), tuple(unplaced))
+
+
+def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placement | Unplaced:
+    gang = shape(want.spec.resources)
+    reuse = want.held[: gang.nodes]
+    missing = gang.nodes - len(reuse)
+    if missing == 0:
+        return Placement(want.task_id, gang, reuse, None, 0)
+    rejections = [reject(want.spec, gang, missing, offer, free) for offer in offers]
+    fitting = [offer for offer, no in zip(offers, rejections, strict=True) if no is None]
+    if fitting:
+        return Placement(want.task_id, gang, reuse, min(fitting, key=preference), missing)
+    reasons = tuple(no for no in rejections if no is not None)
+    return Unplaced(want.task_id, why_not(reasons), reasons)
+
+
+def shape(resources: Resources) -> Shape:
+    """How many machines, and how many GPUs on each: as few machines as the limit per node allows."""
+    most = resources.max_gpus_per_node or max(resources.gpus, 1)
+    nodes = max(1, ceil(resources.gpus / most))
+    if resources.requires_multi_node:
+        nodes = max(nodes, 2)
+    return Shape(nodes, ceil(resources.gpus / nodes))
+
+
+def reject(spec: JobSpec, gang: Shape, count: int, offer: Offer, free: dict[str, int]) -> Rejection | None:
+    reason = misfit(spec, gang, offer)
+    if reason is not None:
+        return Rejection(offer, reason, is_temporary=False)
+    left = free.get(offer.stock) if offer.stock else None
+    if left is not None and left < count * offer.gpus:
+        return Rejection(offer, f"needs {count * offer.gpus} free GPUs, {left} are free", is_temporary=True)
+    return None
+
+
+def misfit(spec: JobSpec, gang: Shape, offer: Offer) -> str | None:
+    """Why the gang cannot run on `offer` at all, or None if it can."""
+    need = spec.resources
+    if offer.gpus != gang.gpus_per_node:
+        return f"needs {gang.gpus_per_node} GPUs per machine, it has {offer.gpus}"
+    if need.gpu_types and offer.gpus and offer.gpu != ANY_GPU and offer.gpu not in need.gpu_types:
+        return f"needs {' or '.join(need.gpu_types)}, it has {offer.gpu}"
+    if offer.gpus and offer.gpu_memory_gib < need.gpu_memory_gib:
+        return f"needs {need.gpu_memory_gib:g} GB per GPU, it has {offer.gpu_memory_gib:g}"
+    if offer.memory_gib < need.cpu_memory_gib:
+        return f"needs {need.cpu_memory_gib:g} GB of memory, it has {offer.memory_gib:g}"
+    if offer.cpus < need.cpus:
+        return f"needs {need.cpus} CPUs, it has {offer.cpus}"
+    return None
+
+
+def preference(offer: Offer) -> tuple[int, int, str]:
+    """Cheapest first, then the smallest; the id breaks ties so that plans are reproducible."""
+    return offer.price_per_hour, offer.gpus, offer.id
+
+
+def why_not(rejections: Sequence[Rejection]) -> str:
+    """For a person: the nearest miss."""
+    if not rejections:
+        return "nothing is for sale: no provider is enabled"
+    nearest = min(rejections, key=lambda r: (not r.is_temporary, -r.offer.gpus, r.offer.id))
+    where = nearest.offer.target.provider
+    return f"{'waits: ' if nearest.is_temporary else ''}{nearest.reason} ({where})"

@@ -1,0 +1,180 @@
+"""One look at one task and everything that hangs on it: leases, nodes, attempt, task. Pure composition of the
+lifecycles; what it returns is committed whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from crucible.core import attempt as attempts
+from crucible.core import lease as leases
+from crucible.core import task as tasks
+from crucible.core.launch import assign_ranks
+from crucible.model.attempt import Attempt, AttemptEvent, AttemptPhase, Outcome, RankState
+from crucible.model.change import Change, changed
+from crucible.model.ids import LeaseId, NodeId
+from crucible.model.job import Desired
+from crucible.model.lease import Lease, LeasePhase, Node, SellerFacts
+from crucible.model.policy import Policy
+from crucible.model.spec import JobSpec
+from crucible.model.task import Task
+from crucible.model.tree import TaskTree
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a step knows besides the tree. `watching_since`: silence before we listened is not the node's."""
+
+    spec: JobSpec
+    facts: SellerFacts
+    policy: Policy
+    now: datetime
+    watching_since: datetime
+
+
+def advance(tree: TaskTree, view: View) -> tuple[Change, ...]:
+    """Everything that has become true about `tree` by `view.now`."""
+    attempt = tree.attempt
+    changes: list[Change] = []
+    if attempt is not None and attempt.id == tree.task.attempt_id:
+        attempt, more = advance_attempt(tree, attempt, view)
+        changes += more
+    task, more = advance_task(tree, attempt, view)
+    changes += more
+    for lease in tree.leases:
+        reason = close_reason(lease, task, attempt, tree, view)
+        seen: leases.Observation = leases.CloseWanted(reason) if reason else leases.TimePassed()
+        _, more = changed(lease, leases.decide(lease, seen, view.now, view.policy, view.facts), leases.evolve)
+        changes += more
+    return (*changes, *retire_nodes(tree, view))
+
+
+# --- the attempt ------------------------------------------------------------------------------------
+
+
+def advance_attempt(tree: TaskTree, attempt: Attempt, view: View) -> tuple[Attempt, tuple[Change, ...]]:
+    limits = attempts.Limits(view.spec.timeout, view.policy)
+    events: list[AttemptEvent] = []
+    now_attempt = attempt
+    for seen in observations(tree, attempt, view):
+        news = attempts.decide(now_attempt, seen, view.now, limits)
+        for event in news:
+            now_attempt = attempts.evolve(now_attempt, event)
+        events += news
+    return changed(attempt, events, attempts.evolve)
+
+
+def observations(tree: TaskTree, attempt: Attempt, view: View) -> Sequence[attempts.Observation]:
+    """In this order: bad news of machines, what people want, good news, the clock."""
+    seen: list[attempts.Observation] = []
+    seen += losses(tree, attempt, view)
+    if tree.job.desired is Desired.CANCEL:
+        seen.append(attempts.StopWanted(Outcome.CANCELLED, tree.job.reason or "cancelled"))
+    if tree.job.desired is Desired.HOLD:
+        seen.append(attempts.StopWanted(Outcome.HELD, tree.job.reason or "held"))
+    gang = gang_ready(tree, attempt, view)
+    if gang is not None:
+        seen.append(gang)
+    seen.append(attempts.TimePassed())
+    return seen
+
+
+def losses(tree: TaskTree, attempt: Attempt, view: View) -> list[attempts.Observation]:
+    seen: list[attempts.Observation] = []
+    by_id = {lease.id: lease for lease in tree.leases}
+    for lease_id in attempt.leases:
+        lease = by_id.get(lease_id)
+        if lease is None or lease.phase is LeasePhase.CLOSED:
+            seen.append(ended_lease(lease))
+        elif lease.phase is LeasePhase.CLOSING:
+            seen.append(attempts.MachineLost(lease.node_id, lease.reason or "the machine is leaving", is_certain=False))
+        elif is_silent(lease.node_id, tree, view):
+            seen.append(attempts.MachineLost(lease.node_id, "the node fell silent", is_certain=False))
+    return seen
+
+
+def ended_lease(lease: Lease | None) -> attempts.Observation:
+    if lease is None:
+        return attempts.MachineLost(None, "the machine is gone", is_certain=True)
+    reason = lease.reason or "the machine is gone"
+    if lease.machine_id is None:
+        return attempts.StopWanted(Outcome.UNPLACED, reason)
+    return attempts.MachineLost(lease.node_id, reason, is_certain=True)
+
+
+def is_silent(node_id: NodeId | None, tree: TaskTree, view: View) -> bool:
+    node = next((n for n in tree.nodes if n.id == node_id), None)
+    if node is None:
+        return False
+    heard = max(tree.heard.get(node.id, node.enrolled_at), view.watching_since)
+    return view.now - heard > view.policy.silence
+
+
+def gang_ready(tree: TaskTree, attempt: Attempt, view: View) -> attempts.GangReady | None:
+    """The barrier: every lease has a node, and no machine of an earlier attempt is still on its way out, for it could
+    still run the old ranks beside the new ones."""
+    if attempt.phase is not AttemptPhase.PROVISIONING:
+        return None
+    by_id = {lease.id: lease for lease in tree.leases}
+    gang = [by_id.get(lease_id) for lease_id in attempt.leases]
+    ready = [lease for lease in gang if lease and lease.phase is LeasePhase.ACTIVE and lease.node_id]
+    leaving = any(lease.phase is LeasePhase.CLOSING for lease in tree.leases)
+    nodes = {node.lease_id: node for node in tree.nodes}
+    if leaving or len(ready) != len(gang) or any(lease.id not in nodes for lease in ready):
+        return None
+    master = nodes[ready[0].id]
+    ranks = assign_ranks(ready, tree.nodes, view.spec.execution.processes_per_node)
+    return attempts.GangReady(ranks, master.address, master.rendezvous_port)
+
+
+# --- the task, the leases, the nodes ------------------------------------------------------------------
+
+
+def advance_task(tree: TaskTree, attempt: Attempt | None, view: View) -> tuple[Task, tuple[Change, ...]]:
+    events = tasks.decide(tree.task, attempt, tree.job.desired, view.spec.retry, view.now, view.policy)
+    return changed(tree.task, events, tasks.evolve)
+
+
+def close_reason(lease: Lease, task: Task, attempt: Attempt | None, tree: TaskTree, view: View) -> str | None:
+    """Why this lease is to be given back, or None to keep it: a healthy node outlives a failed attempt."""
+    if lease.phase not in (LeasePhase.REQUESTED, LeasePhase.ACTIVE):
+        return None
+    if task.phase.is_terminal:
+        return f"the task {task.phase}"
+    if is_silent(lease.node_id, tree, view):
+        return "the node fell silent"
+    if task.attempt_id is not None:
+        return None
+    if lease.phase is LeasePhase.REQUESTED:
+        return "the attempt ended before the machine came"
+    if tree.job.desired is Desired.HOLD:
+        return "the job is held"
+    if has_unaccounted_ranks(lease, attempt):
+        return "its ranks did not stop in time"
+    if task.not_before and task.not_before - view.now > view.policy.keep_for_retry:
+        return "the next attempt is far off"
+    return None
+
+
+def has_unaccounted_ranks(lease: Lease, attempt: Attempt | None) -> bool:
+    """The attempt ended by its deadline; something of it may live on there. Only the end of the machine is proof."""
+    if attempt is None or lease.id not in attempt.leases:
+        return False
+    return any(r.node_id == lease.node_id and r.state is not RankState.EXITED for r in attempt.ranks)
+
+
+def retire_nodes(tree: TaskTree, view: View) -> tuple[Change, ...]:
+    closed: dict[LeaseId, Lease] = {le.id: le for le in tree.leases if le.phase is LeasePhase.CLOSED}
+    changes: list[Change] = []
+    for node in tree.nodes:
+        if node.lease_id in closed:
+            changes += retire(node, closed[node.lease_id].reason or "the lease is closed", view.now)
+    return tuple(changes)
+
+
+def retire(node: Node, reason: str, now: datetime) -> tuple[Change, ...]:
+    return changed(node, leases.retired(node, reason, now), leases.evolve_node)[1]
+
+
+def held_leases(tree: TaskTree) -> tuple[Lease, ...]:
+    """Leases the next attempt can use: their machines are up and their agents known."""
+    return tuple(le for le in tree.leases if le.phase is LeasePhase.ACTIVE and le.node_id is not None)

@@ -1,0 +1,128 @@
+"""How a task moves: it waits, has one live attempt at a time, and ends once."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from crucible.model.attempt import Attempt, AttemptPhase, Outcome
+from crucible.model.job import Desired
+from crucible.model.policy import Policy
+from crucible.model.spec import Retry
+from crucible.model.task import (
+    Task,
+    TaskAdvanced,
+    TaskCreated,
+    TaskEnded,
+    TaskEvent,
+    TaskExplained,
+    TaskPhase,
+    TaskPlaced,
+    TaskRetried,
+)
+
+_PHASES = {
+    AttemptPhase.PROVISIONING: TaskPhase.PROVISIONING,
+    AttemptPhase.STARTING: TaskPhase.PROVISIONING,
+    AttemptPhase.RUNNING: TaskPhase.RUNNING,
+}
+
+
+def decide(
+    task: Task, attempt: Attempt | None, desired: Desired, retry: Retry, now: datetime, policy: Policy
+) -> tuple[TaskEvent, ...]:
+    """What the state of the live attempt, or the lack of one, means for the task."""
+    if task.phase.is_terminal:
+        return ()
+    if attempt is None or attempt.id != task.attempt_id:
+        if desired is Desired.CANCEL:
+            return (TaskEnded(now, TaskPhase.CANCELLED, "cancelled before it ran"),)
+        return ()
+    if attempt.phase is AttemptPhase.ENDED:
+        return (after(task, attempt, desired, retry, now, policy),)
+    return advanced(task, attempt, now)
+
+
+def advanced(task: Task, attempt: Attempt, now: datetime) -> tuple[TaskEvent, ...]:
+    phase = TaskPhase.CHECKPOINTING if attempt.is_checkpointing else _PHASES.get(attempt.phase, task.phase)
+    if phase is task.phase and attempt.deadline_at == task.deadline_at:
+        return ()
+    return (TaskAdvanced(now, phase, attempt.deadline_at, attempt.reason),)
+
+
+def after(task: Task, attempt: Attempt, desired: Desired, retry: Retry, now: datetime, policy: Policy) -> TaskEvent:
+    """The attempt is over: done, again, or given up."""
+    reason = attempt.reason or "no reason given"
+    match attempt.outcome:
+        case Outcome.SUCCEEDED:
+            return TaskEnded(now, TaskPhase.SUCCEEDED, None)
+        case _ if desired is Desired.CANCEL or attempt.outcome is Outcome.CANCELLED:
+            return TaskEnded(now, TaskPhase.CANCELLED, reason)
+        case Outcome.TIMED_OUT:
+            return TaskEnded(now, TaskPhase.FAILED, reason)
+        case Outcome.FAILED if task.failures >= retry.limit:
+            times = f" (tried {task.failures + 1} times)" if retry.limit else ""
+            return TaskEnded(now, TaskPhase.FAILED, reason + times)
+        case Outcome.FAILED:
+            pause = retry.delay * retry.growth**task.failures
+            return TaskRetried(now, reason, now + pause, counts_as_failure=True, counts_as_loss=False)
+        case Outcome.HELD:
+            return TaskRetried(now, reason, now, counts_as_failure=False, counts_as_loss=False)
+        case Outcome.UNPLACED:
+            later = now + policy.capacity_retry
+            return TaskRetried(now, reason, later, counts_as_failure=False, counts_as_loss=False)
+        case _ if task.losses >= policy.loss_limit:
+            return TaskEnded(now, TaskPhase.FAILED, f"{reason} ({task.losses + 1} machines lost)")
+        case _:
+            pause = loss_pause(task.losses, policy)
+            return TaskRetried(now, reason, now + pause, counts_as_failure=False, counts_as_loss=True)
+
+
+def loss_pause(losses: int, policy: Policy) -> timedelta:
+    """The first loss is bad luck: go on at once. A row of them is not."""
+    if losses == 0:
+        return timedelta(0)
+    return min(timedelta(seconds=2.0 ** min(losses, 16)), policy.loss_pause_max)
+
+
+def explained(task: Task, reason: str, not_before: datetime | None, now: datetime) -> tuple[TaskEvent, ...]:
+    """Still waiting: say why, unless it was said already."""
+    if reason == task.reason:
+        return ()
+    return (TaskExplained(now, reason, not_before),)
+
+
+def evolve(task: Task, event: TaskEvent) -> Task:
+    """Fold one fact into the state."""
+    task = replace(task, version=task.version + 1)
+    match event:
+        case TaskCreated():
+            return task
+        case TaskPlaced(attempt_id=attempt_id, deadline_at=deadline_at):
+            return replace(
+                task,
+                phase=TaskPhase.SCHEDULED,
+                attempt_id=attempt_id,
+                attempts=task.attempts + 1,
+                not_before=None,
+                deadline_at=deadline_at,
+                reason=None,
+            )
+        case TaskAdvanced(phase=phase, deadline_at=deadline_at, reason=reason):
+            return replace(task, phase=phase, deadline_at=deadline_at, reason=reason)
+        case TaskRetried():
+            return replace(
+                task,
+                phase=TaskPhase.WAITING,
+                attempt_id=None,
+                failures=task.failures + event.counts_as_failure,
+                losses=task.losses + event.counts_as_loss,
+                not_before=event.not_before,
+                deadline_at=event.not_before,
+                reason=event.reason,
+            )
+        case TaskExplained(reason=reason, not_before=not_before):
+            return replace(task, reason=reason, not_before=not_before)
+        case TaskEnded(phase=phase, reason=reason):
+            return replace(task, phase=phase, reason=reason, attempt_id=None, not_before=None, deadline_at=None)
+        case _:
+            assert_never(event)

@@ -1,0 +1,28 @@
+"""The times the engine lives by. One value, passed to every decision, so that tests and simulations can shrink it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    report_every: timedelta = timedelta(seconds=5)
+    # Silence shorter than 30 s is ordinary (a busy node, a blip); a dead node must be noticed within 60 s.
+    silence: timedelta = timedelta(seconds=50)
+    # Listings lag: absence is a suspicion until it has lasted this long beyond the seller's own visibility.
+    absence_grace: timedelta = timedelta(seconds=60)
+    order_limit: timedelta = timedelta(minutes=10)  # to get an answer to a purchase
+    start_limit: timedelta = timedelta(minutes=60)  # `setup` may install gigabytes
+    run_limit: timedelta = timedelta(days=90)  # where the user gave no timeout: nothing runs unseen for ever
+    stop_grace: timedelta = timedelta(seconds=30)  # between SIGTERM and SIGKILL: time to write a checkpoint
+    stop_margin: timedelta = timedelta(seconds=30)  # for the node to say so
+    # The node measures the user's timeout itself; the server steps in only if the node does not.
+    timeout_margin: timedelta = timedelta(seconds=60)
+    delete_retry: timedelta = timedelta(seconds=2)  # first pause after a failed delete; doubles up to the next line
+    delete_retry_max: timedelta = timedelta(seconds=60)
+    # A task that waits longer than this for its retry gives its machines back meanwhile.
+    keep_for_retry: timedelta = timedelta(minutes=2)
+    capacity_retry: timedelta = timedelta(seconds=5)  # look again for a free place, if nothing woke us before
+    loss_pause_max: timedelta = timedelta(seconds=60)
+    loss_limit: int = 100  # a task that loses its machine so often has another problem
+    orphan_after: timedelta = timedelta(hours=24)  # an idle agent that hears from nobody ends itself
