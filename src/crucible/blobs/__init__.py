@@ -1,0 +1,1 @@
+"""Packages of user code on a folder, named by their content."""

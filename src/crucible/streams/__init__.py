@@ -1,0 +1,1 @@
+"""Logs and metrics on files: append-only text segments, one folder per task."""

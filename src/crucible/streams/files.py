@@ -1,0 +1,302 @@
+"""Streams on a folder that one or several servers share: `<root>/<task>/log-000000.seg` and on.
+
+A reader's cursor is a byte offset over all segments. Segments that are full are sealed: indexed in SQL with the next
+number of every source, so that opening a stream reads only its last segment. It decides nothing about jobs and keeps no
+file open."""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from crucible.model.errors import InvalidRequest
+from crucible.model.ids import TaskId
+from crucible.ports.store import Segment
+from crucible.ports.streams import LogChunk, LogLine, MetricChunk, MetricPoint
+from crucible.streams.records import decode_logs, decode_metrics, encode_log, encode_metric, fresh, scan
+from crucible.streams.segments import BLOCK_BYTES, SegmentFiles
+
+T = TypeVar("T")
+R = TypeVar("R", LogLine, MetricPoint)
+
+# A segment is sealed at the first append after it has reached this size.
+SEGMENT_BYTES = 16 << 20
+# Less than this is read where we are: a thread would cost more than the read.
+INLINE_BYTES = 128 << 10
+# Streams whose ends are remembered; another one is opened by scanning its last segment.
+REMEMBERED = 2048
+
+# Ids become names of folders: nothing but these, and no leading dot.
+_TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass
+class _End:
+    """The last segment as far as we have looked at it."""
+
+    number: int
+    first_offset: int
+    cursors: dict[str, int]
+    size: int = 0  # bytes of whole records
+    is_synced: bool = True  # False: holds records that somebody else wrote, perhaps without reaching the disk
+    is_writing: bool = False  # what lies behind `size` may still be taken back
+
+
+@dataclass
+class _Stream:
+    name: str
+    files: SegmentFiles
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sealed: list[Segment] | None = None  # for readers; None: not read from the index yet
+    end: _End | None = None
+
+
+class FileStreams:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        add_segment: Callable[[Segment], Awaitable[None]],
+        segments: Callable[[str], Awaitable[Sequence[Segment]]],
+        inline: bool = False,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        """`inline` does all file work in the caller's thread, for an event loop whose time is simulated."""
+        self._root = root
+        self._add_segment = add_segment
+        self._segments = segments
+        self._inline = inline
+        self._segment_bytes = segment_bytes
+        self._streams: OrderedDict[str, _Stream] = OrderedDict()
+        self._running: set[asyncio.Task[Any]] = set()
+
+    # --- writing ------------------------------------------------------------------------------------
+
+    async def append_log(self, task: TaskId, lines: Sequence[LogLine]) -> None:
+        await self._to_the_end(self._append(self._stream(task, "log"), lines, encode_log))
+
+    async def append_metrics(self, task: TaskId, points: Sequence[MetricPoint]) -> None:
+        await self._to_the_end(self._append(self._stream(task, "metrics"), points, encode_metric))
+
+    async def next_number(self, task: TaskId, channel: str, attempt: int, rank: int) -> int:
+        return await self._to_the_end(self._next(self._stream(task, channel), f"{attempt}/{rank}"))
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    async def read_log(self, task: TaskId, offset: int, limit_bytes: int = 1 << 20) -> LogChunk:
+        return LogChunk(*await self._read(self._stream(task, "log"), offset, limit_bytes, decode_logs))
+
+    async def read_metrics(self, task: TaskId, offset: int, limit_bytes: int = 1 << 20) -> MetricChunk:
+        return MetricChunk(*await self._read(self._stream(task, "metrics"), offset, limit_bytes, decode_metrics))
+
+    async def log_size(self, task: TaskId) -> int:
+        stream = self._stream(task, "log")
+        last = (await self._parts(stream))[-1]
+        return last.first_offset + last.size_bytes
+
+    async def tail_offset(self, task: TaskId, lines: int) -> int:
+        stream = self._stream(task, "log")
+        return await self._run(_tail_offset, stream.files, await self._parts(stream), max(0, lines))
+
+    async def close(self) -> None:
+        while self._running:
+            await asyncio.wait(self._running)
+
+    # --- how it is done -----------------------------------------------------------------------------
+
+    async def _append(self, stream: _Stream, records: Sequence[R], encode: Callable[[R], bytes]) -> None:
+        async with self._held(stream) as end:
+            new, cursors = fresh(records, end.cursors)
+            if not new and end.is_synced:
+                return
+            end.is_writing = True
+            try:
+                end.size += await self._run(_write, stream.files, end, new, encode)
+            finally:
+                end.is_writing = False
+            end.cursors = cursors
+            end.is_synced = True
+
+    async def _next(self, stream: _Stream, key: str) -> int:
+        """An agent forgets what lies below the number we name: so it must be on disk."""
+        async with self._held(stream) as end:
+            if not end.is_synced:
+                await self._run(stream.files.append, end.number, end.size, b"")
+                end.is_synced = True
+            return end.cursors.get(key, 0)
+
+    @asynccontextmanager
+    async def _held(self, stream: _Stream) -> AsyncIterator[_End]:
+        """The stream's end, ours alone among all servers while the block runs. After any error we look again."""
+        async with stream.lock:
+            with stream.files.locked():
+                try:
+                    yield await self._room(stream, await self._caught_up(stream))
+                except InvalidRequest:
+                    raise  # the caller's mistake: nothing was written, and what we know of the end is right
+                except BaseException:
+                    stream.end = None
+                    raise
+
+    async def _caught_up(self, stream: _Stream) -> _End:
+        """What we remember, plus whatever another server, or we before a crash, wrote behind it."""
+        end = stream.end
+        if end is None or stream.files.exists(end.number + 1) or stream.files.size(end.number) < end.size:
+            end = stream.end = await self._opened(stream)
+        size = stream.files.size(end.number)
+        if size > end.size:
+            end.size = await self._run(_scan, stream.files, end, size)
+            end.is_synced = False
+        if size > end.size:
+            stream.files.truncate(end.number, end.size)  # a record torn by a crash: it was never acknowledged
+        return end
+
+    async def _opened(self, stream: _Stream) -> _End:
+        end = _End(0, 0, {})
+        sealed = await self._segments(stream.name)
+        if sealed:
+            last = sealed[-1]
+            end = _End(last.number + 1, last.first_offset + last.size_bytes, dict(last.cursors))
+        while stream.files.exists(end.number + 1):  # full and not indexed: a database older than the files
+            end.size = await self._run(_scan, stream.files, end, stream.files.size(end.number))
+            end = await self._sealed(stream, end)
+        return end
+
+    async def _room(self, stream: _Stream, end: _End) -> _End:
+        """The end itself, or the next segment after sealing this one. Full means sealed: nobody appends to it again,
+        so a seal that a crash interrupted is simply made by whoever comes next."""
+        if end.size >= self._segment_bytes:
+            end = stream.end = await self._sealed(stream, end)
+        return end
+
+    async def _sealed(self, stream: _Stream, end: _End) -> _End:
+        if not end.is_synced:
+            await self._run(stream.files.append, end.number, end.size, b"")
+        segment = Segment(stream.name, end.number, end.first_offset, end.size, dict(end.cursors))
+        if all(known.number != segment.number for known in await self._segments(stream.name)):
+            await self._add_segment(segment)
+        return _End(segment.number + 1, segment.first_offset + segment.size_bytes, end.cursors)
+
+    async def _read(
+        self, stream: _Stream, offset: int, limit: int, decode: Callable[[bytes], tuple[R, ...]]
+    ) -> tuple[tuple[R, ...], int, bool]:
+        segments = await self._parts(stream)
+        total = segments[-1].first_offset + segments[-1].size_bytes
+        if offset >= total:
+            return (), total, True
+        offset = max(0, offset)
+        part = next(part for part in segments if offset < part.first_offset + part.size_bytes)
+        start = offset - part.first_offset
+        work = (stream.files, part.number, start, part.size_bytes, limit, decode)
+        if min(limit, part.size_bytes - start) > INLINE_BYTES:
+            records, stop = await self._run(_read_lines, *work)
+        else:
+            records, stop = _read_lines(*work)
+        reached = part.first_offset + stop
+        # No step forward means that the last record is still being written.
+        return records, reached, reached in (offset, total)
+
+    async def _parts(self, stream: _Stream) -> list[Segment]:
+        """All segments: those of the index, those that others have filled since, and the last one as it is now."""
+        if stream.sealed is None:
+            stream.sealed = list(await self._segments(stream.name))
+        last = self._after(stream)
+        while stream.files.exists(last.number + 1):
+            stream.sealed.append(self._after(stream))  # its size again: only now is it final
+            last = self._after(stream)
+        return [*stream.sealed, last]
+
+    def _after(self, stream: _Stream) -> Segment:
+        if not stream.sealed:
+            return Segment(stream.name, 0, 0, self._readable(stream, 0))
+        sealed = stream.sealed[-1]
+        number = sealed.number + 1
+        return Segment(stream.name, number, sealed.first_offset + sealed.size_bytes, self._readable(stream, number))
+
+    def _readable(self, stream: _Stream, number: int) -> int:
+        end = stream.end
+        if end is not None and end.is_writing and end.number == number:
+            return end.size
+        return stream.files.size(number)
+
+    def _stream(self, task: TaskId, channel: str) -> _Stream:
+        if not _TASK.fullmatch(task):
+            raise InvalidRequest("not the id of a task: letters, digits, dot, dash and underscore, at most 128")
+        name = f"{task}/{channel}"
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = _Stream(name, SegmentFiles(self._root / task, channel))
+            self._forget_old()
+        self._streams.move_to_end(name)
+        return stream
+
+    def _forget_old(self) -> None:
+        for name, stream in list(self._streams.items())[: max(0, len(self._streams) - REMEMBERED)]:
+            if not stream.lock.locked():
+                del self._streams[name]
+
+    async def _run(self, work: Callable[..., T], *args: Any) -> T:
+        if self._inline:
+            return work(*args)
+        return await asyncio.to_thread(work, *args)
+
+    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """A caller may be cancelled; a thread that writes cannot. So the work runs on, with its locks held."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller has seen it, or has gone
+
+
+def _write(files: SegmentFiles, end: _End, records: Sequence[R], encode: Callable[[R], bytes]) -> int:
+    data = b"".join(map(encode, records))
+    files.append(end.number, end.size, data)
+    return len(data)
+
+
+def _scan(files: SegmentFiles, end: _End, size: int) -> int:
+    """Where whole records end; moves the cursors past them."""
+    good = position = end.size
+    while position < size:
+        start, data = files.read_lines(end.number, position, size, BLOCK_BYTES)
+        if not data:
+            break
+        whole = scan(data, end.cursors)
+        good = start + whole if whole else good
+        position = start + len(data)
+    return good
+
+
+def _read_lines(
+    files: SegmentFiles, number: int, start: int, size: int, limit: int, decode: Callable[[bytes], tuple[R, ...]]
+) -> tuple[tuple[R, ...], int]:
+    begin, data = files.read_lines(number, start, size, limit)
+    return decode(data), begin + len(data)
+
+
+def _tail_offset(files: SegmentFiles, parts: Sequence[Segment], lines: int) -> int:
+    """Count line ends backwards; the newline that ends the line before the wanted ones is the last to count."""
+    wanted = lines + 1
+    for part in reversed(parts):
+        for start, block in files.backwards(part.number, part.size_bytes):
+            found = block.count(b"\n")
+            if found >= wanted:
+                return part.first_offset + start + _nth_from_the_end(block, wanted)
+            wanted -= found
+    return 0
+
+
+def _nth_from_the_end(block: bytes, n: int) -> int:
+    position = len(block)
+    for _ in range(n):
+        position = block.rindex(b"\n", 0, position)
+    return position + 1
