@@ -98,7 +98,7 @@ def decide(
             return found(lease, machine, now, facts)
         case _, Absent():
             return missed(lease, now, policy, facts)
-        case L.REQUESTED, Refused(reason):
+        case _, Refused(reason) if lease.machine_id is None:
             return (LeaseClosed(now, reason),)
         case L.REQUESTED, Enrolled(node_id, machine_id):
             return (LeaseStarted(now, machine_id, (), None), NodeBound(now, node_id))
@@ -118,12 +118,10 @@ def decide(
 def found(lease: Lease, machine: Machine, now: datetime, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
     if machine.state is MachineState.GONE:
         return (LeaseClosed(now, machine.reason or "the machine ended"),)
-    if lease.phase is L.REQUESTED:
-        return (LeaseStarted(now, machine.id, machine.devices, now + facts.boot_time),)
-    events: tuple[LeaseEvent, ...] = ()
-    if lease.missing_since is not None:
-        events = (MachineSeenAgain(now),)
-    return events
+    if lease.machine_id is None or (machine.devices and not lease.devices):
+        deadline = None if lease.node_id else now + facts.boot_time
+        return (LeaseStarted(now, machine.id, machine.devices, deadline),)
+    return () if lease.missing_since is None else (MachineSeenAgain(now),)
 
 
 def missed(lease: Lease, now: datetime, policy: Policy, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
@@ -163,8 +161,8 @@ def evolve(lease: Lease, event: LeaseEvent) -> Lease:
                 phase=L.ACTIVE if lease.phase is L.REQUESTED else lease.phase,
                 machine_id=event.machine_id,
                 devices=event.devices or lease.devices,
-                started_at=event.at,
-                deadline_at=event.deadline_at,
+                started_at=lease.started_at or event.at,
+                deadline_at=event.deadline_at if lease.phase is not L.CLOSING else lease.deadline_at,
             )
         case NodeBound(node_id=node_id):
             return replace(lease, node_id=node_id, deadline_at=None)

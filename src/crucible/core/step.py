@@ -116,7 +116,7 @@ def gang_ready(tree: TaskTree, attempt: Attempt, view: View) -> attempts.GangRea
         return None
     by_id = {lease.id: lease for lease in tree.leases}
     gang = [by_id.get(lease_id) for lease_id in attempt.leases]
-    ready = [lease for lease in gang if lease and lease.phase is LeasePhase.ACTIVE and lease.node_id]
+    ready = [lease for lease in gang if lease and is_ready(lease)]
     leaving = any(lease.phase is LeasePhase.CLOSING for lease in tree.leases)
     nodes = {node.lease_id: node for node in tree.nodes}
     if leaving or len(ready) != len(gang) or any(lease.id not in nodes for lease in ready):
@@ -124,6 +124,11 @@ def gang_ready(tree: TaskTree, attempt: Attempt, view: View) -> attempts.GangRea
     master = nodes[ready[0].id]
     ranks = assign_ranks(ready, tree.nodes, view.spec.execution.processes_per_node)
     return attempts.GangReady(ranks, master.address, master.rendezvous_port)
+
+
+def is_ready(lease: Lease) -> bool:
+    """An agent may report before its seller has answered; until then nobody knows which devices it has."""
+    return lease.phase is LeasePhase.ACTIVE and lease.node_id is not None and len(lease.devices) >= lease.gpus
 
 
 # --- the task, the leases, the nodes ------------------------------------------------------------------

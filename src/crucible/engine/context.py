@@ -1,0 +1,100 @@
+"""What every part of the engine shares: the ports, the policy, and how to tell the others."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from crucible import spec as specs
+from crucible.core.step import View
+from crucible.engine.hub import Hub
+from crucible.engine.keys import Keys
+from crucible.engine.wakes import Wakes
+from crucible.model.change import Change
+from crucible.model.errors import InvariantBroken
+from crucible.model.ids import JobId, TaskId
+from crucible.model.job import Job
+from crucible.model.lease import Lease, LeasePhase, SellerFacts
+from crucible.model.policy import Policy
+from crucible.model.spec import JobSpec
+from crucible.ports.clock import Clock, Ids, Random
+from crucible.ports.seller import Seller
+from crucible.ports.store import Store
+from crucible.ports.streams import Streams
+
+log = logging.getLogger("crucible.engine")
+
+SPECS_REMEMBERED = 4096
+CLAIM_TTL = timedelta(seconds=15)
+
+
+@dataclass(kw_only=True)
+class Context:
+    store: Store
+    streams: Streams
+    sellers: Mapping[str, Seller]
+    clock: Clock
+    ids: Ids
+    random: Random
+    keys: Keys
+    hub: Hub
+    wakes: Wakes
+    policy: Policy
+    server_id: str
+    url: str  # where agents reach this server
+    checkpoint_root: str  # URI under which lineages keep their checkpoints
+    failpoint: Callable[[str], None]
+    claim_ttl: timedelta = CLAIM_TTL
+    is_stopping: bool = False  # long polls end at once
+    started_at: datetime = field(init=False)
+    _specs: "OrderedDict[JobId, JobSpec]" = field(init=False, default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.clock.now()
+
+    def spec_of(self, job: Job) -> JobSpec:
+        """The parsed spec; a job's text never changes, so it is parsed once."""
+        spec = self._specs.get(job.id)
+        if spec is None:
+            spec = specs.load(job.spec_yaml).spec
+            self._specs[job.id] = spec
+            if len(self._specs) > SPECS_REMEMBERED:
+                self._specs.popitem(last=False)
+        return spec
+
+    def seller(self, provider: str) -> Seller:
+        seller = self.sellers.get(provider)
+        if seller is None:
+            raise InvariantBroken(f"no provider {provider} is configured, but rows name it")
+        return seller
+
+    def facts(self, leases: Sequence[Lease]) -> SellerFacts:
+        """Of the provider that a task's leases are from; a task never mixes providers."""
+        names = [lease.target.provider for lease in leases] or list(self.sellers)
+        return self.seller(names[0]).facts
+
+    def view(self, job: Job, leases: Sequence[Lease]) -> View:
+        return View(self.spec_of(job), self.facts(leases), self.policy, self.clock.now(), self.started_at)
+
+    def checkpoints_of(self, job: Job, task_index: int) -> str:
+        """A lineage's checkpoints; tasks of one job keep theirs apart."""
+        spec = self.spec_of(job)
+        root = spec.checkpoint.dir or f"{self.checkpoint_root}/{job.lineage}"
+        return f"{root}/{task_index}"
+
+    def tell(self, job_id: JobId, task_id: TaskId, changes: Sequence[Change]) -> None:
+        """After a commit: wake whoever these changes concern."""
+        self.wakes.wake("job", job_id)
+        self.wakes.wake("task", task_id)
+        for change in changes:
+            if isinstance(change.after, Lease):
+                self.tell_lease(change.after)
+        self.hub.notify(job_id)
+
+    def tell_lease(self, lease: Lease) -> None:
+        if lease.phase in (LeasePhase.REQUESTED, LeasePhase.CLOSING):
+            self.wakes.wake("order", lease.order_id)
+        if lease.node_id is not None:
+            self.hub.notify(lease.node_id)
+        self.wakes.wake("task", lease.task_id)

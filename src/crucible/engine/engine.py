@@ -1,0 +1,118 @@
+"""The engine: reconcilers woken by id, the cycle, one poller per seller, and polling as the safety net. A restart is an
+ordinary reconcile: there is no recovery path."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from crucible.engine.context import Context, log
+from crucible.engine.gateway import Gateway
+from crucible.engine.orders import OrderReconciler
+from crucible.engine.placer import Placer
+from crucible.engine.poller import Poller
+from crucible.engine.service import Service
+from crucible.engine.tasks import JobReconciler, TaskReconciler
+from crucible.engine.wakes import Key
+from crucible.model.errors import NotFound, PlatformError
+from crucible.model.ids import JobId, OrderId, TaskId
+from crucible.ports.blobs import Blobs
+
+WORKERS = 16
+# How often rows whose time has come are looked for, and what was heard is written.
+DUE_S = 1.0
+FLUSH_S = 1.0
+DUE_BATCH = 1000
+# A loop that failed starts again after this; the rows it was at are found by the others meanwhile.
+RESTART_S = 1.0
+
+
+class Engine:
+    def __init__(self, context: Context, blobs: Blobs) -> None:
+        self.context = context
+        self.placer = Placer(context)
+        self.service = Service(context, self.placer, blobs)
+        self.gateway = Gateway(context)
+        self._tasks = TaskReconciler(context, self.placer.want)
+        self._jobs = JobReconciler(context)
+        self._orders = OrderReconciler(context)
+        self._pollers = [Poller(context, seller) for seller in context.sellers.values()]
+        self._running: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns when this server is known to the others and every loop runs."""
+        await self._announce()
+        loops: list[Callable[[], Awaitable[None]]] = [
+            self._announcing,
+            self._due,
+            self._flushing,
+            self.placer.run,
+            *(poller.run for poller in self._pollers),
+            *(self._work for _ in range(WORKERS)),
+        ]
+        self._running = [asyncio.create_task(self._for_ever(loop)) for loop in loops]
+
+    async def stop(self) -> None:
+        """Effects under way are cut off where they stand: that is as safe as kill -9, and tested as such."""
+        self.context.is_stopping = True
+        self.context.hub.notify_all()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self.gateway.flush()
+
+    async def _for_ever(self, loop: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await loop()
+            except Exception:
+                # One loop's trouble must not end its siblings; what it was doing is found again by polling.
+                log.exception("a loop of the engine failed and starts again")
+                await self.context.clock.sleep(RESTART_S)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.context.wakes.next()
+            try:
+                await self.step(key)
+            except NotFound:
+                pass
+            except PlatformError as error:
+                log.warning("%s %s: %s", key.kind, key.id, error)
+            finally:
+                self.context.wakes.done(key)
+
+    async def step(self, key: Key) -> None:
+        match key.kind:
+            case "task":
+                await self._tasks.step(TaskId(key.id))
+            case "order":
+                await self._orders.step(OrderId(key.id))
+            case "job":
+                await self._jobs.step(JobId(key.id))
+
+    async def _due(self) -> None:
+        context = self.context
+        while True:
+            due = await context.store.due(context.clock.now(), DUE_BATCH)
+            for task in due.tasks:
+                context.wakes.wake("task", task)
+            for order in due.orders:
+                context.wakes.wake("order", order)
+            for job in due.jobs:
+                context.wakes.wake("job", job)
+            if due.tasks:
+                self.placer.want()
+            await context.clock.sleep(DUE_S)
+
+    async def _flushing(self) -> None:
+        while True:
+            await self.context.clock.sleep(FLUSH_S)
+            await self.gateway.flush()
+
+    async def _announcing(self) -> None:
+        while True:
+            await self.context.clock.sleep(self.context.claim_ttl.total_seconds() / 3)
+            await self._announce()
+
+    async def _announce(self) -> None:
+        context = self.context
+        await context.store.announce(context.server_id, context.url, context.claim_ttl)

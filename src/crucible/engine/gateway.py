@@ -1,0 +1,138 @@
+"""What agents ask for: enrolment binds a machine to its lease; work is a long poll over what the node should run."""
+
+from collections.abc import Sequence
+
+from crucible.core import lease as leases
+from crucible.engine.context import Context
+from crucible.engine.reports import Reports
+from crucible.engine.work import work_of
+from crucible.model.change import born, changed
+from crucible.model.encoding import encode
+from crucible.model.errors import Forbidden, NotFound, StaleVersion
+from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
+from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order
+from crucible.wire import agent as wire
+
+TRIES = 10
+MAX_WAIT_S = 60.0
+SERVERS_CACHE_S = 5.0
+
+
+class Gateway:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._reports = Reports(context)
+        self._servers_known: tuple[float, list[str]] | None = None
+
+    # --- enrolment --------------------------------------------------------------------------------
+
+    async def enrol(self, token: str, message: wire.Enrol) -> wire.Enrolled:
+        order_id = self._context.keys.order_of(token)
+        if order_id != message.order_id:
+            raise Forbidden("the token belongs to another order")
+        for _ in range(TRIES):
+            try:
+                return await self._enrol(order_id, message)
+            except StaleVersion:
+                continue
+        raise StaleVersion("the lease is changing too quickly; ask again")
+
+    async def _enrol(self, order_id: OrderId, message: wire.Enrol) -> wire.Enrolled:
+        context = self._context
+        order, held = await context.store.order(order_id)
+        lease = lease_for(held, MachineId(message.machine_id))
+        if lease.node_id is not None:
+            node = await context.store.node(lease.node_id)
+            if node.agent_id != message.agent_id:
+                raise Forbidden("another agent has enrolled this machine")
+            return await self._enrolled(node)
+        node = self._new_node(order, lease, message)
+        now, facts = context.clock.now(), context.seller(order.target.provider).facts
+        seen = leases.Enrolled(node.id, node.machine_id)
+        bound = changed(lease, leases.decide(lease, seen, now, context.policy, facts), leases.evolve)[1]
+        await context.store.commit([born(node, NodeEnrolled(now)), *bound], label="enrol")
+        self._reports.heard(node.id)
+        context.tell(order.job_id, order.task_id, bound)
+        return await self._enrolled(node)
+
+    def _new_node(self, order: Order, lease: Lease, message: wire.Enrol) -> Node:
+        return Node(
+            id=NodeId(self._context.ids.new("node")),
+            lease_id=lease.id,
+            task_id=order.task_id,
+            machine_id=MachineId(message.machine_id),
+            agent_id=message.agent_id,
+            address=message.address,
+            rendezvous_port=message.rendezvous_port,
+            facts={**message.facts, "agent_version": message.agent_version},
+            enrolled_at=self._context.clock.now(),
+        )
+
+    async def _enrolled(self, node: Node) -> wire.Enrolled:
+        policy = self._context.policy
+        return wire.Enrolled(
+            node_id=node.id,
+            node_key=self._context.keys.node(node.id),
+            report_every_s=policy.report_every.total_seconds(),
+            servers=await self._servers(),
+            orphan_after_s=policy.orphan_after.total_seconds(),
+        )
+
+    async def _servers(self) -> list[str]:
+        """This one first, then the others that share the database."""
+        now = self._context.clock.monotonic()
+        if self._servers_known is None or now - self._servers_known[0] > SERVERS_CACHE_S:
+            others = [url for url in await self._context.store.servers() if url != self._context.url]
+            self._servers_known = (now, [self._context.url, *others])
+        return self._servers_known[1]
+
+    # --- work and reports -------------------------------------------------------------------------
+
+    async def work(self, key: str, seen: str | None, wait_s: float) -> wire.WorkReply:
+        """At once if the node's work differs from what it has seen, else after news or the time."""
+        context, node_id = self._context, await self.authenticate(key)
+        until = context.clock.monotonic() + min(wait_s, MAX_WAIT_S)
+        while True:
+            counter = context.hub.counter(node_id)
+            node, lease, job, attempt = await context.store.node_work(node_id)
+            if lease.phase is LeasePhase.CLOSED:
+                raise NotFound("this node's lease is closed")
+            index = (await context.store.task(node.task_id)).index
+            work = work_of(context, node, lease, job, index, attempt)
+            if work.version != seen:
+                return wire.WorkReply.model_validate({**encode(work), "servers": await self._servers()})
+            left = until - context.clock.monotonic()
+            if left <= 0 or context.is_stopping:
+                return wire.WorkReply(version=work.version, unchanged=True, servers=await self._servers())
+            await context.hub.wait(node_id, counter, left)
+
+    async def report(self, key: str, report: wire.Report) -> wire.ReportReply:
+        acks = await self._reports.take(await self.authenticate(key), report)
+        return wire.ReportReply(acks=acks, servers=await self._servers())
+
+    async def flush(self) -> None:
+        await self._reports.flush()
+
+    # --- who is asking ----------------------------------------------------------------------------
+
+    async def authenticate(self, key: str) -> NodeId:
+        return self._context.keys.node_of(key)
+
+    async def attempt_principal(self, token: str) -> AttemptId:
+        """An attempt's token dies with the attempt."""
+        attempt = await self._context.store.attempt(self._context.keys.attempt_of(token))
+        if attempt.outcome is not None:
+            raise NotFound("the attempt is over")
+        return attempt.id
+
+
+def lease_for(held: Sequence[Lease], machine: MachineId) -> Lease:
+    """The lease of this machine; before the seller's answer is known, any that still waits for one."""
+    usable = [lease for lease in held if lease.phase in (LeasePhase.REQUESTED, LeasePhase.ACTIVE)]
+    for lease in usable:
+        if lease.machine_id == machine:
+            return lease
+    for lease in usable:
+        if lease.machine_id is None:
+            return lease
+    raise NotFound("no lease waits for this machine")

@@ -1,0 +1,140 @@
+"""Drive one purchase: the intent is stored before the seller is called, and a lost reply is not a failure."""
+
+from collections.abc import Sequence
+
+from crucible.core import lease as leases
+from crucible.engine.context import Context, log
+from crucible.model.change import Change, changed
+from crucible.model.errors import (
+    CredentialsRejected,
+    NoCapacity,
+    OrderRejected,
+    ProviderError,
+    RateLimited,
+    StaleClaim,
+    StaleVersion,
+)
+from crucible.model.ids import OrderId
+from crucible.model.lease import Boot, Lease, LeasePhase, Machine, Order, OrderCalled, OrderPhase
+from crucible.ports.seller import Seller
+from crucible.ports.store import Claim
+
+# A seller that has not answered by then may still have acted: the outcome is unknown.
+CREATE_TIMEOUT_S = 120.0
+DELETE_TIMEOUT_S = 60.0
+
+
+class OrderReconciler:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def step(self, order_id: OrderId) -> None:
+        context = self._context
+        claim = await context.store.claim(f"order:{order_id}", context.server_id, context.claim_ttl)
+        if claim is None:
+            return
+        try:
+            order, held = await context.store.order(order_id)
+            seller = context.seller(order.target.provider)
+            if leases.owes_create(order, held, seller.facts):
+                await self._buy(order, held, seller, claim)
+            elif not order.is_settled:
+                await self._give_up(order, held, seller, claim)
+            for lease in held:
+                if leases.owes_delete(lease, context.clock.now()):
+                    await self._delete(lease, seller, claim)
+        except StaleVersion:
+            context.wakes.wake("order", order_id)
+        except StaleClaim:
+            pass
+        finally:
+            await context.store.release(claim)
+
+    # --- buying -----------------------------------------------------------------------------------
+
+    async def _buy(self, order: Order, held: tuple[Lease, ...], seller: Seller, claim: Claim) -> None:
+        if not seller.facts.idempotent_create:
+            order, called = changed(order, [OrderCalled(self._context.clock.now())], leases.evolve_order)
+            await self._context.store.commit(called, label="order.called", claim=claim)
+        machines, answer = await self._call(order, seller)
+        await self._record(order, held, machines, answer, seller, claim)
+
+    async def _call(self, order: Order, seller: Seller) -> tuple[Sequence[Machine], leases.OrderObservation]:
+        context = self._context
+        boot = Boot((context.url,), context.keys.enrolment(order.id))
+        context.failpoint("create.before")
+        try:
+            machines = await context.clock.wait_for(seller.create(order, boot), CREATE_TIMEOUT_S)
+            return machines, leases.Answered()
+        except (NoCapacity, OrderRejected, CredentialsRejected) as error:
+            return (), leases.Denied(error.message, error.code)
+        except TimeoutError:
+            return (), leases.Unanswered(f"no answer within {CREATE_TIMEOUT_S:g} s")
+        except (ProviderError, OSError) as error:
+            return (), leases.Unanswered(str(error))
+        finally:
+            context.failpoint("create.after")
+
+    async def _record(
+        self,
+        order: Order,
+        held: tuple[Lease, ...],
+        machines: Sequence[Machine],
+        answer: leases.OrderObservation,
+        seller: Seller,
+        claim: Claim,
+    ) -> None:
+        context = self._context
+        now = context.clock.now()
+        events = leases.decide_order(order, answer, now, context.policy, seller.facts)
+        changes = list(changed(order, events, leases.evolve_order)[1])
+        by_index = {machine.index: machine for machine in machines}
+        for lease in held:
+            seen: leases.Observation | None = None
+            if lease.index in by_index:
+                seen = leases.Found(by_index[lease.index])
+            elif isinstance(answer, leases.Denied):
+                seen = leases.Refused(answer.reason)
+            if seen is not None:
+                news = leases.decide(lease, seen, now, context.policy, seller.facts)
+                changes += changed(lease, news, leases.evolve)[1]
+        if changes:
+            await context.store.commit(changes, label="order.answer", claim=claim)
+            context.tell(order.job_id, order.task_id, changes)
+
+    async def _give_up(self, order: Order, held: tuple[Lease, ...], seller: Seller, claim: Claim) -> None:
+        """Nobody wants the machines any more. What an unanswered call may still bring is the sweep's to remove."""
+        if any(lease.phase is LeasePhase.REQUESTED for lease in held) or order.phase is OrderPhase.FILLED:
+            return
+        context = self._context
+        now = context.clock.now()
+        events = leases.decide_order(order, leases.NotWanted(), now, context.policy, seller.facts)
+        changes: list[Change] = list(changed(order, events, leases.evolve_order)[1])
+        if not changes:
+            return
+        for lease in held:
+            news = leases.decide(lease, leases.Refused("no longer wanted"), now, context.policy, seller.facts)
+            changes += changed(lease, news, leases.evolve)[1]
+        await context.store.commit(changes, label="order.answer", claim=claim)
+        context.tell(order.job_id, order.task_id, changes)
+
+    # --- giving back ------------------------------------------------------------------------------
+
+    async def _delete(self, lease: Lease, seller: Seller, claim: Claim) -> None:
+        context = self._context
+        assert lease.machine_id is not None
+        problem: str | None = None
+        context.failpoint("delete.before")
+        try:
+            await context.clock.wait_for(seller.delete(lease.machine_id), DELETE_TIMEOUT_S)
+        except RateLimited as error:
+            problem = str(error)
+        except (ProviderError, TimeoutError, OSError) as error:
+            problem = str(error) or "no answer"
+            log.warning("machine %s of %s is not deleted yet: %s", lease.machine_id, lease.target.provider, problem)
+        finally:
+            context.failpoint("delete.after")
+        now = context.clock.now()
+        events = leases.decide(lease, leases.DeleteCalled(problem), now, context.policy, seller.facts)
+        await context.store.commit(changed(lease, events, leases.evolve)[1], label="lease.delete", claim=claim)
+        context.hub.notify(f"seller:{lease.target.provider}")

@@ -1,0 +1,340 @@
+"""What people ask for. Every wish is durable before it is answered; carrying it out is the reconcilers' work."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from crucible import spec as specs
+from crucible.core import admission, cycle
+from crucible.core import job as jobs
+from crucible.engine.context import Context
+from crucible.engine.placer import Placer
+from crucible.model.change import born, changed
+from crucible.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, StaleVersion, Unauthenticated
+from crucible.model.ids import Digest, JobId, TaskId, TokenId, UserId
+from crucible.model.job import Desired, Job, JobSubmitted
+from crucible.model.offer import Offer
+from crucible.model.record import Principal, Role, Token, User
+from crucible.model.spec import JobSpec
+from crucible.model.task import Task, TaskCreated, TaskPhase
+from crucible.ports.blobs import Blobs
+
+TRIES = 10
+# Long enough to spare a query per request, short enough that a revoked token dies at once for a person.
+TOKEN_CACHE_S = 5.0
+TOKENS_REMEMBERED = 10_000
+OFFER_CACHE_S = 1.0
+
+
+class Service:
+    def __init__(self, context: Context, placer: Placer, blobs: Blobs) -> None:
+        self._context = context
+        self._placer = placer
+        self._blobs = blobs
+        self._principals: dict[str, tuple[Principal, float]] = {}
+        self._offers: tuple[float, Sequence[Offer]] | None = None
+
+    # --- jobs -------------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        who: Principal,
+        *,
+        name: str | None,
+        spec_yaml: str,
+        code_digest: Digest | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        job = await self._admit(who, name, spec_yaml, code_digest)
+        return await self._enter(job, who, idempotency_key)
+
+    async def _admit(self, who: Principal, name: str | None, spec_yaml: str, code_digest: Digest | None) -> Job:
+        now = self._context.clock.now()
+        spec = specs.load(spec_yaml, now=now).spec
+        admission.admit(spec, await self._known_offers(), now)
+        if needs_code(spec) and code_digest is None:
+            raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")
+        if code_digest is not None and not await self._blobs.has(code_digest):
+            raise InvalidRequest(f"the code {code_digest} is not here; upload it to /v1/packages first")
+        return new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
+
+    async def _enter(self, job: Job, who: Principal, idempotency_key: str | None) -> Job:
+        now = job.created_at
+        task = Task(id=TaskId(self._context.ids.new("task")), job_id=job.id, index=0, created_at=now)
+        changes = [born(job, JobSubmitted(now)), born(task, TaskCreated(now))]
+        store = self._context.store
+        job_id = await store.submit(changes, idempotency_key=idempotency_key, user_id=who.user_id)
+        self._placer.want()
+        return job if job_id == job.id else await store.job(job_id)
+
+    async def find(self, who: Principal, job_id: JobId) -> Job:
+        """A foreign job does not exist."""
+        job = await self._context.store.job(job_id)
+        if who.role is not Role.ADMIN and job.user_id != who.user_id:
+            raise NotFound(f"no job {job_id}")
+        return job
+
+    async def cancel(self, who: Principal, job_id: JobId) -> Job:
+        return await self._wish(who, job_id, Desired.CANCEL, f"cancelled by {who.user_id}")
+
+    async def hold(self, who: Principal, job_id: JobId, reason: str | None) -> Job:
+        return await self._wish(who, job_id, Desired.HOLD, reason or f"held by {who.user_id}")
+
+    async def release(self, who: Principal, job_id: JobId) -> Job:
+        job = await self.find(who, job_id)
+        if job.desired is Desired.RUN:
+            return job
+        return await self._wish(who, job_id, Desired.RUN, f"released by {who.user_id}")
+
+    async def _wish(self, who: Principal, job_id: JobId, desired: Desired, reason: str) -> Job:
+        """Durable before it is answered; a restart finds it and carries it out."""
+        context = self._context
+        for _ in range(TRIES):
+            job = await self.find(who, job_id)
+            now = context.clock.now()
+            events = jobs.wish(job, desired, who.user_id, reason, now)
+            if not events:
+                return job
+            after, changes = changed(job, events, jobs.evolve)
+            try:
+                await context.store.commit(changes, label="desired")
+            except StaleVersion:
+                continue
+            await self._wake(job_id)
+            return after
+        raise StaleVersion(f"job {job_id} is changing too quickly; ask again")
+
+    async def _wake(self, job_id: JobId) -> None:
+        for task_id in await self._context.store.unfinished_tasks(job_id):
+            self._context.wakes.wake("task", task_id)
+        self._context.wakes.wake("job", job_id)
+        self._placer.want()
+        self._context.hub.notify(job_id)
+
+    async def retry(self, who: Principal, job_id: JobId) -> Job:
+        """A new job that runs the same from the beginning."""
+        return await self._again(who, await self._finished(who, job_id), keep_lineage=False)
+
+    async def resume(self, who: Principal, job_id: JobId) -> Job:
+        """A new job that goes on from the lineage's newest valid checkpoint."""
+        origin = await self._finished(who, job_id)
+        if not await self._context.store.checkpoints(origin.lineage):
+            raise Conflict(
+                f"job {job_id} has no checkpoint to go on from; `crucible retry` starts it from the beginning"
+            )
+        return await self._again(who, origin, keep_lineage=True)
+
+    async def _finished(self, who: Principal, job_id: JobId) -> Job:
+        job = await self.find(who, job_id)
+        if not job.status.is_terminal:
+            raise Conflict(f"job {job_id} is {job.status}; cancel it or wait for its end first")
+        return job
+
+    async def _again(self, who: Principal, origin: Job, *, keep_lineage: bool) -> Job:
+        job = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
+        lineage = origin.lineage if keep_lineage else job.id
+        return await self._enter(replace(job, origin=origin.id, lineage=lineage), who, None)
+
+    # --- explaining -------------------------------------------------------------------------------
+
+    async def plan(self, who: Principal, *, spec_yaml: str) -> dict[str, Any]:
+        """What submit would do now."""
+        now = self._context.clock.now()
+        loaded = specs.load(spec_yaml, now=now)
+        offers = await self._placer.offers()
+        admission.admit(loaded.spec, offers, now)
+        made = cycle.plan([cycle.Want(TaskId("plan"), loaded.spec)], offers)
+        rejections = [
+            shown(r.offer) | {"reason": r.reason, "is_temporary": r.is_temporary}
+            for miss in made.unplaced
+            for r in miss.rejections
+        ]
+        chosen = [shown_placement(p, loaded.spec) for p in made.placements]
+        return {
+            "chosen": chosen[0] if chosen else None,
+            "alternatives": [],
+            "rejections": rejections,
+            "reason": made.unplaced[0].reason if made.unplaced else None,
+            "warnings": [str(problem.message) for problem in loaded.warnings],
+        }
+
+    async def why(self, who: Principal, job_id: JobId) -> dict[str, Any]:
+        """What a job waits for, in words."""
+        job = await self.find(who, job_id)
+        waiting = [t for t in await self._context.store.job_tasks(job_id) if not t.phase.is_terminal]
+        return {
+            "id": job.id,
+            "status": job.status,
+            "desired": job.desired,
+            "reason": job.reason,
+            "tasks": [
+                {
+                    "task": t.id,
+                    "phase": t.phase,
+                    "reason": t.reason or waits_for(t),
+                    "not_before": t.not_before.isoformat() if t.not_before else None,
+                    "failures": t.failures,
+                    "losses": t.losses,
+                }
+                for t in waiting[:20]
+            ],
+        }
+
+    async def _known_offers(self) -> Sequence[Offer]:
+        """A second old is fresh enough to say what could never fit."""
+        now = self._context.clock.monotonic()
+        if self._offers is None or now - self._offers[0] > OFFER_CACHE_S:
+            self._offers = (now, await self._placer.offers())
+        return self._offers[1]
+
+    # --- people -----------------------------------------------------------------------------------
+
+    async def authenticate(self, secret: str) -> Principal:
+        clock = self._context.clock
+        digest = digest_of(secret)
+        known = self._principals.get(digest)
+        if known is not None and known[1] > clock.monotonic():
+            return known[0]
+        principal = await self._context.store.principal(digest, clock.now())
+        if principal is None:
+            self._principals.pop(digest, None)
+            raise Unauthenticated("the token is unknown, expired or revoked; `crucible login` saves a new one")
+        if len(self._principals) >= TOKENS_REMEMBERED:
+            self._principals.clear()
+        self._principals[digest] = (principal, clock.monotonic() + TOKEN_CACHE_S)
+        return principal
+
+    async def create_user(self, who: Principal, *, name: str, role: Role) -> User:
+        require_admin(who)
+        user = User(id=UserId(name), name=name, role=role, created_at=self._context.clock.now())
+        await self._context.store.add_user(user)
+        return user
+
+    async def create_token(
+        self,
+        who: Principal,
+        *,
+        name: str,
+        user: UserId | None = None,
+        expires_at: datetime | None = None,
+    ) -> tuple[Token, str]:
+        """The secret is shown once; only its digest is kept."""
+        if user is not None and user != who.user_id:
+            require_admin(who)
+        secret = f"cru_{self._context.random.token()}"
+        token = Token(
+            id=TokenId(self._context.ids.new("token")),
+            user_id=user or who.user_id,
+            name=name,
+            digest=digest_of(secret),
+            created_at=self._context.clock.now(),
+            expires_at=expires_at,
+        )
+        await self._context.store.add_token(token)
+        return token, secret
+
+    async def revoke_token(self, who: Principal, token_id: TokenId) -> None:
+        mine = {token.id for token in await self._context.store.tokens(who.user_id)}
+        if who.role is not Role.ADMIN and token_id not in mine:
+            raise NotFound(f"no token {token_id}")
+        await self._context.store.revoke_token(token_id, self._context.clock.now())
+        self._principals.clear()
+
+
+def new_job(
+    job_id: JobId,
+    who: Principal,
+    name: str | None,
+    spec: JobSpec,
+    spec_yaml: str,
+    code_digest: Digest | None,
+    now: datetime,
+) -> Job:
+    """Indexed fields derive from the text; the text is the truth."""
+    need, limits = spec.resources, spec.constraints
+    return Job(
+        id=job_id,
+        user_id=who.user_id,
+        team=spec.team,
+        project=spec.project,
+        name=name or spec.name or default_name(spec),
+        job_type=spec.type,
+        framework=spec.framework,
+        entrypoint_uri=spec.entrypoint,
+        dataset_uri=spec.data.dataset,
+        execution_mode=spec.execution.mode,
+        gpus=need.gpus,
+        max_gpus_per_node=need.max_gpus_per_node,
+        requires_multi_node=need.requires_multi_node,
+        gpu_memory_gb=need.gpu_memory_gib,
+        cpu_memory_gb=need.cpu_memory_gib,
+        storage_gb=need.storage_gib,
+        estimated_hours=need.estimated_hours,
+        locality=spec.data.locality,
+        replication=spec.data.replication_policy,
+        budget_microusd=limits.budget,
+        deadline_at=limits.deadline,
+        allow_spot=limits.allow_spot,
+        min_reliability=limits.min_reliability,
+        performance_weight=limits.performance_weight,
+        priority=spec.priority,
+        spec_yaml=spec_yaml,
+        code_digest=code_digest,
+        origin=None,
+        lineage=job_id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def default_name(spec: JobSpec) -> str:
+    if spec.entrypoint:
+        return spec.entrypoint.rsplit("/", 1)[-1].removesuffix(".py")
+    return spec.model.plugin if spec.model else spec.type
+
+
+def needs_code(spec: JobSpec) -> bool:
+    is_local_file = spec.entrypoint is not None and not admission.is_remote(spec.entrypoint)
+    return spec.code is not None or is_local_file
+
+
+def waits_for(task: Task) -> str:
+    return "waits for a place" if task.phase is TaskPhase.WAITING else f"is {task.phase}"
+
+
+def shown(offer: Offer) -> dict[str, Any]:
+    return {
+        "provider": offer.target.provider,
+        "region": offer.target.region,
+        "backend": offer.target.backend,
+        "instance_type": offer.instance_type,
+        "gpu": offer.gpu,
+        "gpus": offer.gpus,
+        "price_per_hour_usd": offer.price_per_hour / 1_000_000,
+        "is_spot": offer.is_spot,
+        "free_gpus": offer.free_gpus,
+    }
+
+
+def shown_placement(placement: cycle.Placement, spec: JobSpec) -> dict[str, Any]:
+    assert placement.offer is not None
+    hours = spec.resources.estimated_hours
+    price = placement.offer.price_per_hour * placement.count
+    return shown(placement.offer) | {
+        "count": placement.count,
+        "processes_per_node": spec.execution.processes_per_node,
+        "estimated_hours": hours,
+        "estimated_cost_usd": None if hours is None else price * hours / 1_000_000,
+        "why": "this machine is free of charge and has room",
+    }
+
+
+def digest_of(secret: str) -> Digest:
+    return Digest(hashlib.sha256(secret.encode()).hexdigest())
+
+
+def require_admin(who: Principal) -> None:
+    if who.role is not Role.ADMIN:
+        raise Forbidden("only an admin may do that")

@@ -1,0 +1,80 @@
+"""Drive one task, and derive one job: look, decide, record. Neither talks to a provider."""
+
+from collections.abc import Callable
+
+from crucible.core import job as jobs
+from crucible.core.step import advance
+from crucible.engine.context import Context
+from crucible.model.change import Change, changed
+from crucible.model.errors import StaleClaim, StaleVersion
+from crucible.model.ids import JobId, TaskId
+from crucible.model.job import Job
+from crucible.model.record import Artifact, ArtifactType
+from crucible.model.tree import TaskTree
+
+# Each round is new news; a task that is still not at rest then is woken again.
+ROUNDS = 8
+
+
+class TaskReconciler:
+    def __init__(self, context: Context, want_place: Callable[[], None]) -> None:
+        self._context = context
+        self._want_place = want_place
+
+    async def step(self, task_id: TaskId) -> None:
+        context = self._context
+        claim = await context.store.claim(f"task:{task_id}", context.server_id, context.claim_ttl)
+        if claim is None:
+            return
+        try:
+            for _ in range(ROUNDS):
+                tree = await context.store.tree(task_id)
+                changes = advance(tree, context.view(tree.job, tree.leases))
+                if not changes:
+                    return
+                await context.store.commit(changes, label="task.step", claim=claim)
+                self._tell(tree, changes)
+        except StaleVersion:
+            context.wakes.wake("task", task_id)
+        except StaleClaim:
+            pass
+        finally:
+            await context.store.release(claim)
+
+    def _tell(self, tree: TaskTree, changes: tuple[Change, ...]) -> None:
+        self._context.tell(tree.job.id, tree.task.id, changes)
+        for node in tree.nodes:
+            self._context.hub.notify(node.id)
+        self._want_place()
+
+
+class JobReconciler:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def step(self, job_id: JobId) -> None:
+        """Make the job's status follow from its tasks. No claim: two servers derive the same."""
+        store = self._context.store
+        job = await store.job(job_id)
+        if job.status.is_terminal:
+            return
+        tally = await store.tally(job_id)
+        after, changes = changed(job, jobs.decide(job, tally, self._context.clock.now()), jobs.evolve)
+        if not changes:
+            return
+        try:
+            await store.commit(changes, self._left_behind(after), label="job.status")
+        except StaleVersion:
+            self._context.wakes.wake("job", job_id)
+        self._context.hub.notify(job_id)
+
+    def _left_behind(self, job: Job) -> tuple[Artifact, ...]:
+        """What a finished job leaves for people to find."""
+        if not job.status.is_terminal or job.started_at is None:
+            return ()
+        now = self._context.clock.now()
+        kinds = ((ArtifactType.LOG, "logs"), (ArtifactType.METRICS, "metrics"))
+        return tuple(
+            Artifact(job_id=job.id, type=kind, uri=f"/v1/jobs/{job.id}/{route}", created_at=now)
+            for kind, route in kinds
+        )
