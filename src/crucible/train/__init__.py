@@ -1,0 +1,41 @@
+"""What a training script imports. Inside a Crucible job it reports metrics, progress and checkpoints and hears of
+stops; anywhere else it reports nothing and breaks nothing. Standard library only, Python 3.8 and later.
+
+    from crucible import train
+
+    start = train.latest_checkpoint()
+    for step in range(start.step if start else 0, 1000):
+        ...
+        train.log(step, loss=loss)
+        if step % 100 == 0:
+            train.save_checkpoint("model.npz", step)
+        if train.should_stop():
+            break
+"""
+
+from __future__ import annotations
+
+from . import plugins
+from .callback import Callbacks, callbacks
+from .checkpoint_store import Checkpoint, CheckpointError
+from .reporting import log, progress
+from .run_info import Run, init
+from .saving import checkpoint_at, checkpoints, latest_checkpoint, save_checkpoint
+from .stopping import should_stop
+
+__all__ = [
+    "Callbacks",
+    "Checkpoint",
+    "CheckpointError",
+    "Run",
+    "callbacks",
+    "checkpoint_at",
+    "checkpoints",
+    "init",
+    "latest_checkpoint",
+    "log",
+    "plugins",
+    "progress",
+    "save_checkpoint",
+    "should_stop",
+]

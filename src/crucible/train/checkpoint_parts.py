@@ -1,0 +1,130 @@
+"""The files of a checkpoint: found at their source, copied, and compared with a manifest. Follows links to files,
+refuses what it could not give back as it was: links to folders, pipes, an empty folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
+
+from .checkpoint_manifest import MAX_PARTS, Manifest, Part
+from .durable import copy_hashed, file_sha256, sync_folder
+
+# Coarser than the time stamps of any file system in use: a file changed within it may look unchanged.
+STAMP_S = 0.1
+
+Signature = Tuple[int, int, int, int, int]
+
+
+class BadSource(ValueError):
+    """What was given to save cannot be a checkpoint; the message says why."""
+
+
+class CorruptParts(ValueError):
+    """The files are not what the manifest says."""
+
+
+class Source(NamedTuple):
+    is_folder: bool
+    files: List[Tuple[str, str]]  # part name, path
+
+
+def find_source(path: str) -> Source:
+    """The files under `path`, in a fixed order. Raises BadSource and OSError."""
+    if not os.path.isdir(path):
+        return Source(False, [(os.path.basename(os.path.abspath(path)), path)])
+    files = [(os.path.relpath(found, path).replace(os.sep, "/"), found) for found in sorted(_walk(path))]
+    if not files:
+        raise BadSource("the folder {} has no files".format(path))
+    if len(files) > MAX_PARTS:
+        raise BadSource("the folder {} has {} files; {} are the most".format(path, len(files), MAX_PARTS))
+    return Source(True, files)
+
+
+def copy_parts(source: Source, target: str) -> Tuple[Part, ...]:
+    """Copy everything into the new folder `target` and flush it."""
+    os.makedirs(target)
+    parts = []
+    for name, path in source.files:
+        copy = os.path.join(target, *name.split("/"))
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        size, sha256 = copy_hashed(path, copy)
+        parts.append(Part(name, size, sha256))
+    for folder, _, _ in os.walk(target):
+        sync_folder(folder)
+    return tuple(parts)
+
+
+def check_sizes(folder: str, manifest: Manifest) -> None:
+    """Every part is there, a regular file inside `folder`, as long as it should be. Raises CorruptParts and OSError."""
+    base = os.path.realpath(folder)
+    for part in manifest.parts:
+        _check_size(base, part)
+
+
+class PartHashes:
+    """Remembers which files were hashed, so that retention need not read every checkpoint again at every save."""
+
+    def __init__(self) -> None:
+        self._known: Dict[str, Tuple[Signature, str]] = {}
+
+    def check(self, folder: str, manifest: Manifest, *, is_memory_enough: bool) -> None:
+        """Every part is what the manifest says. Raises CorruptParts and OSError."""
+        base = os.path.realpath(folder)
+        for part in manifest.parts:
+            path, info = _check_size(base, part)
+            if is_memory_enough and self._known.get(path) == (_signature(info), part.sha256):
+                continue
+            if file_sha256(path) != part.sha256:
+                raise CorruptParts("the part {!r} has other content than was saved".format(part.name))
+            self._remember(path, info, part.sha256)
+
+    def trust(self, folder: str, parts: Iterable[Part]) -> None:
+        """They were hashed while they were copied."""
+        base = os.path.realpath(folder)
+        for part in parts:
+            path, info = _check_size(base, part)
+            self._remember(path, info, part.sha256)
+
+    def forget(self, folder: str) -> None:
+        prefix = os.path.realpath(folder) + os.sep
+        self._known = {path: known for path, known in self._known.items() if not path.startswith(prefix)}
+
+    def _remember(self, path: str, info: os.stat_result, sha256: str) -> None:
+        if time.time() - max(info.st_mtime, info.st_ctime) > STAMP_S:
+            self._known[path] = (_signature(info), sha256)
+
+
+def _walk(top: str) -> Iterator[str]:
+    for folder, names, files in os.walk(top, onerror=_raise):
+        for name in names:
+            if os.path.islink(os.path.join(folder, name)):
+                raise BadSource("{} is a link to a folder; save the folder itself".format(os.path.join(folder, name)))
+        for name in files:
+            yield os.path.join(folder, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _check_size(base: str, part: Part) -> Tuple[str, os.stat_result]:
+    path = os.path.join(base, *part.name.split("/"))
+    try:
+        info = os.lstat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise CorruptParts("the part {!r} is missing".format(part.name)) from error
+        raise
+    # Not through a link, not even in the middle of the name: the bytes checked are the bytes used.
+    if not stat.S_ISREG(info.st_mode) or os.path.realpath(path) != path:
+        raise CorruptParts("the part {!r} is not a plain file".format(part.name))
+    if info.st_size != part.size:
+        raise CorruptParts("the part {!r} has {} bytes instead of {}".format(part.name, info.st_size, part.size))
+    return path, info
+
+
+def _signature(info: os.stat_result) -> Signature:
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
