@@ -124,6 +124,7 @@ async def test_a_reader_waits_for_the_rest_of_a_line_that_is_being_written(root:
         file.flush()
         chunk = await streams.read_log(TASK, at)
         assert (chunk.lines, chunk.next_offset, chunk.is_end) == ((), at, True)
+        assert await streams.log_size(TASK) == (await streams.read_log(TASK, 10**9)).next_offset == at
         file.write(b"\t0\tline 1\n")
     assert (await streams.read_log(TASK, at)).lines == (line(1),)
 

@@ -94,13 +94,14 @@ class FileStreams:
         return MetricChunk(*await self._read(self._stream(task, "metrics"), offset, limit_bytes, decode_metrics))
 
     async def log_size(self, task: TaskId) -> int:
-        stream = self._stream(task, "log")
-        last = (await self._parts(stream))[-1]
-        return last.first_offset + last.size_bytes
+        return await self.tail_offset(task, 0)
 
     async def tail_offset(self, task: TaskId, lines: int) -> int:
         stream = self._stream(task, "log")
-        return await self._run(_tail_offset, stream.files, await self._parts(stream), max(0, lines))
+        parts = await self._parts(stream)
+        if lines == 0:
+            return _tail_offset(stream.files, parts, 0)
+        return await self._run(_tail_offset, stream.files, parts, max(0, lines))
 
     async def close(self) -> None:
         while self._running:
@@ -187,7 +188,7 @@ class FileStreams:
         segments = await self._parts(stream)
         total = segments[-1].first_offset + segments[-1].size_bytes
         if offset >= total:
-            return (), total, True
+            return (), min(offset, _tail_offset(stream.files, segments, 0)), True
         offset = max(0, offset)
         part = next(part for part in segments if offset < part.first_offset + part.size_bytes)
         start = offset - part.first_offset

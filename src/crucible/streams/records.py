@@ -45,16 +45,16 @@ def encode_log(line: LogLine) -> bytes:
     letter = _LETTER.get(line.stream)
     if letter is None:
         raise InvalidRequest(f"a log line names the stream {line.stream!r}; send out, err or sys", field="stream")
-    head = f"{line.attempt}\t{line.rank}\t{line.n}\t{line.at_ms}\t{letter}\t{line.is_partial:d}\t"
+    head = f"{line.attempt}\t{line.rank}\t{line.n}\t{_int64(line.at_ms)}\t{letter}\t{line.is_partial:d}\t"
     # A lone surrogate is not text; it must not make the segment unreadable.
     return f"{head}{_escape(line.text)}\n".encode("utf-8", "replace")
 
 
 def encode_metric(point: MetricPoint) -> bytes:
-    step = "" if point.step is None else point.step
+    step = "" if point.step is None else _int64(point.step)
     # The standard library's JSON keeps NaN and the infinities, which a diverging training really reports.
     values = json.dumps(point.values, separators=(",", ":"))
-    return f"{point.attempt}\t{point.rank}\t{point.n}\t{point.at_ms}\t{step}\t{values}\n".encode()
+    return f"{point.attempt}\t{point.rank}\t{point.n}\t{_int64(point.at_ms)}\t{step}\t{values}\n".encode()
 
 
 def decode_logs(data: bytes) -> tuple[LogLine, ...]:
@@ -84,6 +84,11 @@ def _source(record: LogLine | MetricPoint) -> str:
     if not (0 <= record.attempt <= _MOST and 0 <= record.rank <= _MOST and record.n >= 0):
         raise InvalidRequest("attempt, rank and n of a record must be numbers from 0 on", n=record.n)
     return f"{record.attempt}/{record.rank}"
+
+
+def _int64(number: int) -> int:
+    """What a job calls its step or its time is data: an absurd one must not stop the rest of its records."""
+    return max(-(2**63), min(number, 2**63 - 1))
 
 
 def _lines(data: bytes) -> Iterator[str]:

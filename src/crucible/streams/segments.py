@@ -96,11 +96,13 @@ class SegmentFiles:
             size *= 2
 
     def backwards(self, number: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """Blocks of the segment from `stop` down to 0, each with its offset."""
+        """Blocks of the segment from `stop` down to 0, each with its offset, small ones first."""
+        size = BLOCK_BYTES >> 6
         while stop > 0:
-            start = max(0, stop - BLOCK_BYTES)
+            start = max(0, stop - size)
             yield start, self.read(number, start, stop)
             stop = start
+            size = min(size * 4, BLOCK_BYTES)
 
     def _write(self, handle: int, at: int, data: bytes) -> None:
         view = memoryview(data)

@@ -155,6 +155,13 @@ class StreamsContract:
         assert chunk.is_end and (await streams.read_metrics(TASK, chunk.next_offset)).points == ()
         assert await all_lines(streams) == []
 
+    async def test_absurd_steps_and_times_are_kept_within_64_bits(self, streams: Streams) -> None:
+        await streams.append_metrics(TASK, [MetricPoint(0, 0, 0, 10**30, -(10**30), {"loss": 1.0})])
+        await streams.append_log(TASK, [LogLine(0, 0, 0, -(10**30), "out", "x")])
+        (kept,) = (await streams.read_metrics(TASK, 0)).points
+        assert (kept.at_ms, kept.step) == (2**63 - 1, -(2**63))
+        assert [x.at_ms for x in await all_lines(streams)] == [-(2**63)]
+
     async def test_names_that_are_not_task_ids_never_reach_the_storage(self, streams: Streams) -> None:
         for name in ("", "..", "../x", "a/b", ".hidden", "a\x00b", "a\nb", "x" * 129, "é"):
             with pytest.raises(InvalidRequest):
