@@ -87,7 +87,7 @@ def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placemen
     if fitting:
         return Placement(want.task_id, gang, reuse, min(fitting, key=preference), missing)
     reasons = tuple(no for no in rejections if no is not None)
-    return Unplaced(want.task_id, why_not(reasons), reasons)
+    return Unplaced(want.task_id, why_not(reasons, gang), reasons)
 
 
 def shape(resources: Resources) -> Shape:
@@ -130,10 +130,10 @@ def preference(offer: Offer) -> tuple[int, int, str]:
     return offer.price_per_hour, offer.gpus, offer.id
 
 
-def why_not(rejections: Sequence[Rejection]) -> str:
+def why_not(rejections: Sequence[Rejection], gang: Shape) -> str:
     """For a person: the nearest miss."""
     if not rejections:
         return "nothing is for sale: no provider is enabled"
-    nearest = min(rejections, key=lambda r: (not r.is_temporary, -r.offer.gpus, r.offer.id))
+    nearest = min(rejections, key=lambda r: (not r.is_temporary, r.offer.gpus != gang.gpus_per_node, r.offer.id))
     where = nearest.offer.target.provider
     return f"{'waits: ' if nearest.is_temporary else ''}{nearest.reason} ({where})"

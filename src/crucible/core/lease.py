@@ -162,6 +162,7 @@ def evolve(lease: Lease, event: LeaseEvent) -> Lease:
                 machine_id=event.machine_id,
                 devices=event.devices or lease.devices,
                 started_at=lease.started_at or event.at,
+                missing_since=None,
                 deadline_at=event.deadline_at if lease.phase is not L.CLOSING else lease.deadline_at,
             )
         case NodeBound(node_id=node_id):

@@ -1,5 +1,5 @@
-"""What nodes say. A report is a whole picture that may be repeated or late; logs are durable before anything that follows
-from them is recorded; what is only heard (beats, progress) is written late and together."""
+"""What nodes say. A report is a whole picture that may be repeated or late; logs are durable before anything that
+follows from them is recorded; what is only heard (beats, progress) is written late and together."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,124 @@
+from datetime import timedelta
+from functools import reduce
+
+from crucible.core import lease as leases
+from crucible.core.lease import (
+    Absent,
+    Answered,
+    CloseWanted,
+    DeleteCalled,
+    Denied,
+    Enrolled,
+    Found,
+    Listed,
+    NotWanted,
+    Refused,
+    TimePassed,
+    Unanswered,
+)
+from crucible.model.ids import MachineId, NodeId, OrderId
+from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order, OrderPhase
+from making import FACTS, NO_TOKEN, NOW, POLICY, a_lease, an_order
+
+L = LeasePhase
+
+
+def after(lease: Lease, *seen: leases.Observation, at=NOW) -> Lease:
+    for observation in seen:
+        lease = reduce(leases.evolve, leases.decide(lease, observation, at, POLICY, FACTS), lease)
+    return lease
+
+
+def ordered(order: Order, *seen: leases.OrderObservation, at=NOW, facts=FACTS) -> Order:
+    for observation in seen:
+        events = leases.decide_order(order, observation, at, POLICY, facts)
+        order = reduce(leases.evolve_order, events, order)
+    return order
+
+
+def machine(state: MachineState = MachineState.RUNNING, devices: tuple[str, ...] = ("0",)) -> Machine:
+    return Machine(id=MachineId("m0"), order_id=OrderId("o"), index=0, state=state, devices=devices)
+
+
+def test_absence_is_a_suspicion_until_it_has_lasted() -> None:
+    missing = after(a_lease(active=True), Absent())
+    grace = POLICY.absence_grace + FACTS.visibility
+    assert missing.phase is L.ACTIVE and missing.missing_since == NOW
+    assert after(missing, Absent(), at=NOW + grace - timedelta(seconds=1)).phase is L.ACTIVE
+    assert after(missing, Found(machine()), Absent(), at=NOW + grace).phase is L.ACTIVE
+    assert after(missing, Absent(), at=NOW + grace).phase is L.CLOSED
+
+
+def test_a_lease_without_a_machine_cannot_miss_it() -> None:
+    assert after(a_lease(), Absent(), at=NOW + timedelta(days=1)) == a_lease()
+
+
+def test_a_listed_end_closes_the_lease_whatever_its_phase() -> None:
+    gone = Found(machine(MachineState.GONE))
+    for lease in (a_lease(), a_lease(active=True), after(a_lease(active=True), CloseWanted("done"))):
+        assert after(lease, gone).phase is L.CLOSED
+
+
+def test_an_agent_that_reports_before_its_seller_answers_is_bound_and_gets_its_devices_later() -> None:
+    early = after(a_lease(gpus=1), Enrolled(NodeId("n0"), MachineId("m0")))
+    assert (early.phase, early.machine_id, early.devices) == (L.ACTIVE, "m0", ())
+    later = after(early, Found(machine()))
+    assert (later.devices, later.node_id, later.deadline_at) == (("0",), "n0", None)
+
+
+def test_a_machine_whose_agent_never_reports_is_given_back() -> None:
+    started = after(a_lease(), Found(machine()))
+    late = NOW + FACTS.boot_time
+    assert after(started, TimePassed(), at=late - timedelta(seconds=1)).phase is L.ACTIVE
+    assert after(started, TimePassed(), at=late).phase is L.CLOSING
+
+
+def test_deleting_is_tried_for_ever_ever_more_slowly() -> None:
+    closing, at = after(a_lease(active=True), CloseWanted("done")), NOW
+    pauses = []
+    for _ in range(12):
+        assert leases.owes_delete(closing, at)
+        closing = after(closing, DeleteCalled("500"), at=at)
+        assert closing.deadline_at is not None
+        pauses.append(closing.deadline_at - at)
+        at = closing.deadline_at
+    assert pauses == sorted(pauses) and pauses[-1] == POLICY.delete_retry_max
+    assert closing.phase is L.CLOSING
+
+
+def test_an_unanswered_order_is_not_a_refused_one() -> None:
+    unknown = ordered(an_order(), Unanswered("timeout"))
+    assert unknown.phase is OrderPhase.UNKNOWN and not unknown.is_settled
+    assert ordered(unknown, Answered()).phase is OrderPhase.FILLED
+    assert ordered(unknown, Denied("sold out", "no_capacity")).phase is OrderPhase.REFUSED
+
+
+def test_without_a_token_the_call_is_repeated_only_when_nothing_can_still_appear() -> None:
+    unknown = ordered(an_order(), Unanswered("timeout"), facts=NO_TOKEN)
+    lease = (a_lease(),)
+    assert not leases.owes_create(unknown, lease, NO_TOKEN)
+    early, late = NOW + timedelta(seconds=20), NOW + timedelta(seconds=31)
+    assert ordered(unknown, Listed(0, early), at=early, facts=NO_TOKEN) == unknown
+    reopened = ordered(unknown, Listed(0, late), at=late, facts=NO_TOKEN)
+    assert leases.owes_create(reopened, lease, NO_TOKEN)
+    assert ordered(unknown, Listed(1, early), at=early, facts=NO_TOKEN).phase is OrderPhase.FILLED
+
+
+def test_with_a_token_an_unanswered_call_may_be_repeated_at_once() -> None:
+    assert leases.owes_create(ordered(an_order(), Unanswered("timeout")), (a_lease(),), FACTS)
+
+
+def test_an_order_nobody_wants_is_abandoned_and_its_leases_closed() -> None:
+    assert ordered(an_order(), NotWanted()).phase is OrderPhase.ABANDONED
+    closing = after(a_lease(), CloseWanted("cancelled"))
+    assert after(closing, Refused("no longer wanted")).phase is L.CLOSED
+
+
+def test_a_refusal_cannot_close_a_lease_that_has_its_machine() -> None:
+    active = a_lease(active=True)
+    assert after(active, Refused("sold out")) == active
+
+
+def test_closed_is_for_ever() -> None:
+    closed = after(a_lease(active=True), Found(machine(MachineState.GONE)))
+    assert after(closed, Found(machine()), CloseWanted("x"), Enrolled(NodeId("n"), MachineId("m0"))) == closed

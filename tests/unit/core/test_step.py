@@ -1,0 +1,162 @@
+from dataclasses import replace
+from datetime import timedelta
+
+from crucible.core.launch import assign_ranks, command_line, recipe, share
+from crucible.core.step import View, advance, held_leases
+from crucible.model.attempt import Attempt, AttemptPhase, Outcome, RankState
+from crucible.model.ids import AttemptId
+from crucible.model.job import Desired
+from crucible.model.lease import Lease, LeasePhase
+from crucible.model.spec import Execution, JobSpec
+from crucible.model.task import Task, TaskPhase
+from crucible.model.tree import TaskTree
+from making import FACTS, NOW, POLICY, a_job, a_lease, a_node, a_task, an_attempt
+
+SPEC = JobSpec(command=("true",))
+
+
+def a_tree(
+    leases: int = 2, *, attempt: Attempt | None = None, desired: Desired = Desired.RUN, **task: object
+) -> TaskTree:
+    fields: dict[str, object] = dict(attempt_id=AttemptId("a"), phase=TaskPhase.PROVISIONING, attempts=1)
+    return TaskTree(
+        job=a_job(desired=desired),
+        task=a_task(**{**fields, **task}),
+        attempt=attempt or an_attempt(leases=tuple(f"l{i}" for i in range(leases))),
+        orders=(),
+        leases=tuple(a_lease(i, active=True) for i in range(leases)),
+        nodes=tuple(a_node(i) for i in range(leases)),
+        heard={a_node(i).id: NOW for i in range(leases)},
+    )
+
+
+def look(tree: TaskTree, at=NOW, spec: JobSpec = SPEC) -> TaskTree:
+    """The tree after one step."""
+    for change in advance(tree, View(spec, FACTS, POLICY, at, NOW)):
+        match change.after:
+            case Attempt() as attempt:
+                tree = replace(tree, attempt=attempt)
+            case Task() as task:
+                tree = replace(tree, task=task)
+            case Lease() as lease:
+                tree = replace(tree, leases=tuple(lease if le.id == lease.id else le for le in tree.leases))
+    return tree
+
+
+def running(tree: TaskTree) -> TaskTree:
+    assigned = look(tree)
+    assert assigned.attempt is not None
+    ranks = tuple(replace(r, state=RankState.STARTED) for r in assigned.attempt.ranks)
+    attempt = replace(assigned.attempt, ranks=ranks, phase=AttemptPhase.RUNNING, deadline_at=NOW + timedelta(days=1))
+    return look(replace(assigned, attempt=attempt))
+
+
+def test_the_barrier_opens_when_every_lease_has_a_node() -> None:
+    ready = look(a_tree())
+    assert ready.attempt is not None and ready.attempt.phase is AttemptPhase.STARTING
+    assert [r.node_id for r in ready.attempt.ranks] == ["n0", "n1"]
+    assert (ready.attempt.master_addr, ready.attempt.master_port) == ("10.0.0.1", 29500)
+
+
+def test_the_barrier_waits_for_the_last_node() -> None:
+    tree = a_tree()
+    waiting = replace(tree, leases=(tree.leases[0], a_lease(1)), nodes=tree.nodes[:1])
+    assert look(waiting).attempt == waiting.attempt
+
+
+def test_the_barrier_waits_until_an_earlier_machine_is_surely_gone() -> None:
+    tree = a_tree()
+    leaving = replace(a_lease(9, active=True), phase=LeasePhase.CLOSING)
+    assert look(replace(tree, leases=(*tree.leases, leaving))).attempt == tree.attempt
+    gone = replace(leaving, phase=LeasePhase.CLOSED)
+    after = look(replace(tree, leases=(*tree.leases, gone)))
+    assert after.attempt is not None and after.attempt.phase is AttemptPhase.STARTING
+
+
+def test_a_job_runs_when_its_ranks_do() -> None:
+    assert running(a_tree()).task.phase is TaskPhase.RUNNING
+
+
+def test_silence_ends_the_attempt_and_the_lease_but_not_before_its_time() -> None:
+    tree = running(a_tree())
+    soon, late = NOW + POLICY.silence, NOW + POLICY.silence + timedelta(seconds=1)
+    assert look(tree, at=soon).attempt == tree.attempt
+    other = replace(tree, heard={**tree.heard, a_node(0).id: late})
+    lost = look(other, at=late)
+    assert lost.attempt is not None and lost.attempt.stop_outcome is Outcome.LOST
+    assert [le.phase for le in lost.leases] == [LeasePhase.ACTIVE, LeasePhase.CLOSING]
+
+
+def test_silence_while_nobody_listened_is_not_the_nodes() -> None:
+    tree = running(a_tree())
+    much_later = NOW + timedelta(hours=3)
+    view = View(SPEC, FACTS, POLICY, much_later, watching_since=much_later - timedelta(seconds=5))
+    assert advance(tree, view) == ()
+
+
+def test_a_failed_attempt_keeps_its_healthy_machines_for_the_next() -> None:
+    tree = running(a_tree())
+    assert tree.attempt is not None
+    ranks = tuple(replace(r, state=RankState.EXITED, exit_code=1) for r in tree.attempt.ranks)
+    failed = replace(tree.attempt, phase=AttemptPhase.ENDED, outcome=Outcome.FAILED, reason="boom", ranks=ranks)
+    after = look(replace(tree, attempt=failed))
+    assert (after.task.phase, after.task.failures) == (TaskPhase.WAITING, 1)
+    assert len(held_leases(after)) == 2
+
+
+def test_machines_with_ranks_that_would_not_stop_are_given_back() -> None:
+    tree = running(a_tree())
+    assert tree.attempt is not None
+    ended = replace(tree.attempt, phase=AttemptPhase.ENDED, outcome=Outcome.FAILED, reason="boom")
+    after = look(replace(tree, attempt=ended))
+    assert [le.phase for le in after.leases] == [LeasePhase.CLOSING] * 2
+
+
+def test_the_end_of_a_task_gives_everything_back() -> None:
+    tree = running(a_tree())
+    assert tree.attempt is not None
+    done = replace(tree.attempt, phase=AttemptPhase.ENDED, outcome=Outcome.SUCCEEDED)
+    after = look(replace(tree, attempt=done))
+    assert after.task.phase is TaskPhase.SUCCEEDED
+    assert all(le.phase is LeasePhase.CLOSING for le in after.leases)
+
+
+def test_a_refused_order_frees_the_task_to_try_elsewhere() -> None:
+    tree = a_tree(1)
+    refused = replace(tree, leases=(a_lease(0, phase=LeasePhase.CLOSED, reason="sold out"),), nodes=())
+    after = look(refused)
+    assert after.attempt is not None and after.attempt.outcome is Outcome.UNPLACED
+    assert (after.task.phase, after.task.reason, after.task.losses) == (TaskPhase.WAITING, "sold out", 0)
+
+
+def test_cancel_reaches_a_task_in_every_phase() -> None:
+    for tree in (a_tree(), running(a_tree())):
+        after = look(replace(tree, job=a_job(desired=Desired.CANCEL)))
+        assert after.attempt is not None
+        assert after.attempt.phase in (AttemptPhase.STOPPING, AttemptPhase.ENDED)
+    waiting = a_tree(0, attempt=None, attempt_id=None, phase=TaskPhase.WAITING, desired=Desired.CANCEL)
+    assert look(replace(waiting, attempt=None)).task.phase is TaskPhase.CANCELLED
+
+
+def test_devices_are_dealt_out_evenly_and_none_twice() -> None:
+    devices = ("0", "1", "2", "3", "4")
+    parts = [share(devices, i, 3) for i in range(3)]
+    assert parts == [("0", "1"), ("2", "3"), ("4",)]
+    ranks = assign_ranks([replace(a_lease(0, active=True), devices=devices)], [a_node(0)], 2)
+    assert [r.devices for r in ranks] == [("0", "1", "2"), ("3", "4")]
+
+
+def test_world_size_counts_processes_and_the_users_words_stay_words() -> None:
+    spec = JobSpec(command=("echo", "$(touch /tmp/x); `id`"), execution=Execution(processes_per_node=2))
+    tree = look(a_tree(), spec=spec)
+    assert tree.attempt is not None
+    launch = recipe(tree.job, spec, tree.attempt, tree.attempt.ranks[3], "file:///c", POLICY)
+    assert launch.argv == ("echo", "$(touch /tmp/x); `id`")
+    assert (launch.env["RANK"], launch.env["WORLD_SIZE"], launch.env["LOCAL_RANK"]) == ("3", "4", "1")
+    assert (launch.env["NODE_RANK"], launch.env["NNODES"], launch.env["LOCAL_WORLD_SIZE"]) == ("1", "2", "2")
+
+
+def test_the_command_line_follows_from_the_entrypoint() -> None:
+    assert command_line(JobSpec(entrypoint="train.py", args=("-x",))) == ("python", "train.py", "-x")
+    assert command_line(JobSpec(entrypoint="run.sh")) == ("/bin/sh", "run.sh")
+    assert command_line(JobSpec(entrypoint="bin/tool")) == ("./bin/tool",)

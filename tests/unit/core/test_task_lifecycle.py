@@ -1,0 +1,71 @@
+from datetime import timedelta
+
+import pytest
+
+from crucible.core import task as tasks
+from crucible.model.attempt import AttemptPhase, Outcome
+from crucible.model.ids import AttemptId
+from crucible.model.job import Desired
+from crucible.model.policy import Policy
+from crucible.model.spec import Retry
+from crucible.model.task import TaskEnded, TaskPhase, TaskRetried
+from making import NOW, POLICY, a_task, an_attempt
+
+RETRY = Retry(limit=3, delay=timedelta(seconds=60), growth=2)
+
+
+def over(outcome: Outcome, desired: Desired = Desired.RUN, policy: Policy = POLICY, **task: object):
+    attempt = an_attempt(phase=AttemptPhase.ENDED, outcome=outcome, reason="because")
+    before = a_task(attempt_id=AttemptId("a"), phase=TaskPhase.RUNNING, **task)
+    (event,) = tasks.decide(before, attempt, desired, RETRY, NOW, policy)
+    return event
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(0, 60), (1, 120), (2, 240)])
+def test_retries_wait_ever_longer(failures: int, pause: int) -> None:
+    event = over(Outcome.FAILED, failures=failures)
+    assert isinstance(event, TaskRetried) and event.counts_as_failure
+    assert event.not_before == NOW + timedelta(seconds=pause)
+
+
+def test_after_the_last_retry_the_task_has_failed_and_says_how_often_it_tried() -> None:
+    event = over(Outcome.FAILED, failures=3)
+    assert isinstance(event, TaskEnded) and event.phase is TaskPhase.FAILED
+    assert event.reason == "because (tried 4 times)"
+
+
+def test_a_lost_machine_never_counts_against_the_user() -> None:
+    event = over(Outcome.LOST, failures=3)
+    assert isinstance(event, TaskRetried)
+    assert (event.counts_as_failure, event.not_before) == (False, NOW)
+
+
+def test_a_row_of_losses_slows_down_and_ends_at_the_limit() -> None:
+    event = over(Outcome.LOST, losses=3)
+    assert isinstance(event, TaskRetried) and event.not_before == NOW + timedelta(seconds=8)
+    event = over(Outcome.LOST, losses=10_000, policy=Policy(loss_limit=20_000))
+    assert isinstance(event, TaskRetried) and event.not_before == NOW + POLICY.loss_pause_max
+    assert isinstance(over(Outcome.LOST, losses=POLICY.loss_limit), TaskEnded)
+
+
+def test_a_refused_order_counts_as_nothing() -> None:
+    event = over(Outcome.UNPLACED)
+    assert isinstance(event, TaskRetried)
+    assert not event.counts_as_failure and not event.counts_as_loss
+
+
+def test_whatever_happened_a_cancelled_task_is_cancelled_unless_it_had_succeeded() -> None:
+    for outcome in Outcome:
+        event = over(outcome, Desired.CANCEL)
+        expected = TaskPhase.SUCCEEDED if outcome is Outcome.SUCCEEDED else TaskPhase.CANCELLED
+        assert isinstance(event, TaskEnded) and event.phase is expected
+
+
+def test_a_timeout_is_final() -> None:
+    event = over(Outcome.TIMED_OUT)
+    assert isinstance(event, TaskEnded) and event.phase is TaskPhase.FAILED
+
+
+def test_a_waiting_task_is_cancelled_without_an_attempt() -> None:
+    (event,) = tasks.decide(a_task(), None, Desired.CANCEL, RETRY, NOW, POLICY)
+    assert isinstance(event, TaskEnded) and event.phase is TaskPhase.CANCELLED
