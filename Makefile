@@ -1,0 +1,44 @@
+# Everything a newcomer types. `make run` and `make test` set up what they need first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: help install run test check bench bench-check clean
+
+help:  ## Say what can be done
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/.ready  ## Make .venv/bin/crucible
+run: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and show it
+	$(BIN)/python examples/quickstart/story.py
+
+test: $(VENV)/.ready-dev  ## Run every test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/.ready-dev  ## Format, lint, types, import contracts, and the tests that take seconds
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit tests/golden
+
+bench: $(VENV)/.ready-dev  ## Measure; one JSON line each
+	$(BIN)/python -m benchmarks
+
+bench-check: $(VENV)/.ready-dev  ## Measure, and fail where a figure misses its bound
+	$(BIN)/python -m benchmarks --check
+
+clean:  ## Remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[server,examples]'
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[server,postgres,examples,dev]'
+	@touch $@ $(VENV)/.ready

@@ -1,0 +1,297 @@
+"""The composition root, the only place that knows every adapter. `python -m crucible.main server` runs a server."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import uvloop
+
+from crucible import __version__
+from crucible.agent import bundle
+from crucible.api.app import ApiSettings, Deps, create_app
+from crucible.api.serve import serve
+from crucible.blobs.files import FileBlobs
+from crucible.engine.context import Context
+from crucible.engine.engine import Engine
+from crucible.engine.failpoints import Failpoints
+from crucible.engine.hub import Hub
+from crucible.engine.keys import Keys
+from crucible.engine.service import digest_of
+from crucible.engine.wakes import Wakes
+from crucible.model.errors import InvalidRequest, PlatformError, StorageFailed
+from crucible.model.ids import TokenId, UserId
+from crucible.model.policy import Policy
+from crucible.model.record import Role, Token, User
+from crucible.ports.store import Store
+from crucible.providers.local import LocalProvider
+from crucible.store import open_store
+from crucible.streams.files import FileStreams
+from crucible.system import SystemClock, SystemIds, SystemRandom
+
+log = logging.getLogger("crucible")
+
+ADMIN = UserId("admin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    database: str | None = None
+    public_url: str | None = None
+    local_gpus: int | None = None
+    local_gpu_memory: float = 80.0
+    allowed_hosts: tuple[str, ...] = ()
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.data_dir / 'crucible.db'}"
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+@click.command("server", context_settings={"auto_envvar_prefix": "CRUCIBLE"})
+@click.option(
+    "--data-dir",
+    envvar="CRUCIBLE_HOME",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path.home() / ".crucible",
+    show_default="~/.crucible",
+    help="Database, logs, code, checkpoints and machines of the embedded default.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=0, help="0 takes the port used last time, or a free one.", show_default=True)
+@click.option("--database", help="postgresql://… for several servers; default: SQLite in the data folder.")
+@click.option("--public-url", help="Where agents and people reach this server, if not at host:port.")
+@click.option("--local-gpus", type=click.IntRange(0, 64), help="Declare so many GPU slots on this machine.")
+@click.option("--local-gpu-memory", type=float, default=80.0, show_default=True, help="GB of each declared slot.")
+@click.option("--allowed-host", "allowed_hosts", multiple=True, help="Host names that requests may use.")
+def server_command(
+    data_dir: Path,
+    host: str,
+    port: int,
+    database: str | None,
+    public_url: str | None,
+    local_gpus: int | None,
+    local_gpu_memory: float,
+    allowed_hosts: tuple[str, ...],
+) -> None:
+    """Run a Crucible server in the foreground.
+
+    \b
+    crucible server                          on this machine, SQLite
+    crucible server --local-gpus 8           try GPU jobs on a machine without GPUs
+    crucible server --database postgresql://… --host 0.0.0.0 --public-url https://crucible.example
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = Settings(
+        data_dir=data_dir.absolute(),
+        host=host,
+        port=port,
+        database=database,
+        public_url=public_url,
+        local_gpus=local_gpus,
+        local_gpu_memory=local_gpu_memory,
+        allowed_hosts=allowed_hosts,
+    )
+    try:
+        run(settings)
+    except PlatformError as error:
+        click.echo(f"error: {error.message}", err=True)
+        sys.exit(1)
+
+
+def run(settings: Settings) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run_server(settings))
+
+
+async def run_server(settings: Settings) -> None:
+    """Until SIGTERM or SIGINT; a second signal, like kill -9, is equally safe."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stopping.set)
+    prepare(settings.data_dir)
+    with listening(settings) as listener:
+        port = listener.getsockname()[1]
+        write_private(settings.data_dir / "port", str(port))
+        url = settings.public_url or f"http://{settings.host}:{port}"
+        async with engine_of(settings, url) as (engine, deps):
+            await engine.start()
+            await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url))
+            unpublish(settings.data_dir)
+
+
+# --- putting it together ------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine, Deps]]:
+    """Everything between the database and the routes, stopped in the reverse order."""
+    data, clock = settings.data_dir, SystemClock()
+    failpoint = Failpoints(os.environ.get("CRUCIBLE_FAILPOINTS", ""))
+    store = await open_store(settings.database_url, failpoint=failpoint)
+    streams = FileStreams(data / "streams", add_segment=store.add_segment, segments=store.segments)
+    blobs = FileBlobs(data / "packages")
+    local = LocalProvider(
+        data / "local",
+        agent=agent_file(data),
+        gpus=settings.local_gpus,
+        gpu_memory_gib=settings.local_gpu_memory,
+        server_file=data / "server.json",
+    )
+    hub = Hub(clock)
+    context = Context(
+        store=store,
+        streams=streams,
+        sellers={local.name: local},
+        clock=clock,
+        ids=SystemIds(),
+        random=SystemRandom(),
+        keys=Keys(secret_key(data)),
+        hub=hub,
+        wakes=Wakes(),
+        policy=Policy(),
+        server_id=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+        url=url,
+        checkpoint_root=(data / "checkpoints").as_uri(),
+        failpoint=failpoint,
+    )
+    engine = Engine(context, blobs)
+    await first_admin(store, clock, data)
+    deps = Deps(
+        store=store,
+        streams=streams,
+        blobs=blobs,
+        service=engine.service,
+        gateway=engine.gateway,
+        hub=hub,
+        clock=clock,
+        settings=ApiSettings(version=__version__, allowed_hosts=settings.allowed_hosts),
+        health=local.health,
+    )
+    try:
+        yield engine, deps
+    finally:
+        await engine.stop()
+        await streams.close()
+        await store.close()
+
+
+def prepare(data: Path) -> None:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = data / f".writable-{os.getpid()}"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise StorageFailed(
+            f"the data folder {data} cannot be written: {error.strerror}; choose another --data-dir"
+        ) from error
+
+
+@contextlib.contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """Bound before anything starts, so that agents can be told the address. The last port is taken again if it is free:
+    agents that survived the server look for it there first."""
+    ports = [settings.port] if settings.port else [last_port(settings.data_dir), 0]
+    for port in ports:
+        listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, port))
+        except OSError as error:
+            listener.close()
+            if port == ports[-1]:
+                raise InvalidRequest(f"cannot listen on {settings.host}:{port}: {error.strerror}") from error
+            continue
+        with listener:
+            yield listener
+        return
+
+
+def last_port(data: Path) -> int:
+    try:
+        return int((data / "port").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def agent_file(data: Path) -> Path:
+    """The agent as one file, written anew at every start so that it fits this server."""
+    path = data / "agent" / "crucible-agent.pyz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    bundle.build(path)
+    return path
+
+
+def secret_key(data: Path) -> bytes:
+    """Random per install; servers that share a database share the key through CRUCIBLE_SECRET_KEY."""
+    given = os.environ.get("CRUCIBLE_SECRET_KEY")
+    if given:
+        return given.encode()
+    path = data / "secret-key"
+    if not path.exists():
+        write_private(path, secrets.token_hex(32))
+    return path.read_text().strip().encode()
+
+
+async def first_admin(store: Store, clock: SystemClock, data: Path) -> None:
+    """The first start makes an admin and its token, readable by the owner of the data folder only."""
+    if await store.users():
+        return
+    now, secret = clock.now(), f"cru_{secrets.token_urlsafe(24)}"
+    await store.add_user(User(id=ADMIN, name="admin", role=Role.ADMIN, created_at=now))
+    token = Token(
+        id=TokenId(SystemIds().new("token")),
+        user_id=ADMIN,
+        name="first start",
+        digest=digest_of(secret),
+        created_at=now,
+    )
+    write_private(data / "admin-token", secret)
+    await store.add_token(token)
+
+
+def publish(data: Path, url: str) -> None:
+    """Where clients and local agents find this server."""
+    write_private(data / "server.json", json.dumps({"url": url, "pid": os.getpid(), "version": __version__}))
+    log.info("ready at %s", url)
+
+
+def unpublish(data: Path) -> None:
+    (data / "server.json").unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Whole or not at all, and nobody else's to read."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+@click.group()
+def main() -> None:
+    """Server-side commands."""
+
+
+main.add_command(server_command)
+
+if __name__ == "__main__":
+    main()
