@@ -1,5 +1,5 @@
-"""Every broken spec in tests/golden/spec has the report that `crucible validate` prints beside it, as text. To write the
-reports anew after a change of words, run with CRUCIBLE_REWRITE_GOLDEN=1 and review the diff."""
+"""Every broken spec in tests/golden/spec has the report that `crucible validate` prints beside it, as text. To write
+the reports anew after a change of words, run with CRUCIBLE_REWRITE_GOLDEN=1 and review the diff."""
 
 import os
 from pathlib import Path

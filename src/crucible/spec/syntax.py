@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from crucible.spec.problems import Position, shown
-from crucible.spec.text import START
+from crucible.spec.text import START, position
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ _SLIPS = (
         "check what follows this brace",
         is_at_start=True,
     ),
+    _Slip(
+        "flow node", "a value is missing here, or a bracket is not closed", "check the brackets and commas before it"
+    ),
+    _Slip("block node", "a value cannot start like this", "put the value in quotes"),
     _Slip("could not find expected ':'", "this line has no ':'", "a field is written `name: value`", is_at_start=True),
     _Slip(
         "mapping values are not allowed",
@@ -66,7 +70,7 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[Position, str, str]:
     """Where, what is wrong, and how to fix it."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return START, f"not valid YAML: {str(error).splitlines()[0]}", ""
-    at = _position(error.problem_mark)
+    at = min(_position(error.problem_mark), position(text, len(text)))  # the parser adds a line to the last one
     problem = error.problem or "cannot be read"
     if "tab" in problem or "cannot start any token" in problem:
         return at, *_bad_start(_character(text, at))

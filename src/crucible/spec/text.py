@@ -10,6 +10,7 @@ TOP = "job"  # the field that problems of the whole file are told of
 START = Position(1, 1)
 
 _BOM = "\ufeff"
+_LINE_END = re.compile("\r\n|\r|\n")
 # Control characters, the line separators of Unicode (YAML 1.1 counts them as line ends, editors do not), lone
 # surrogates and non-characters. Tab, LF and CR stay.
 _REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
@@ -26,9 +27,9 @@ def decode(raw: str | bytes, reading: Reading) -> str:
 
 
 def position(text: str, index: int) -> Position:
-    """Where the character at `index` stands."""
-    line_start = text.rfind("\n", 0, index) + 1
-    return Position(text.count("\n", 0, index) + 1, index - line_start + 1)
+    """Where the character at `index` stands; the index after the last one is the end."""
+    ends = [found.end() for found in _LINE_END.finditer(text, 0, index)]
+    return Position(len(ends) + 1, index - (ends[-1] if ends else 0) + 1)
 
 
 def _decoded(raw: bytes, reading: Reading) -> str:
