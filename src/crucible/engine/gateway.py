@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crucible.core import lease as leases
 from crucible.engine.context import Context
 from crucible.engine.reports import Reports
-from crucible.engine.work import work_of
+from crucible.engine.work import work_of, work_version
 from crucible.model.change import born, changed
 from crucible.model.encoding import encode
 from crucible.model.errors import Forbidden, NotFound, StaleVersion
@@ -97,13 +97,14 @@ class Gateway:
             node, lease, job, attempt = await context.store.node_work(node_id)
             if lease.phase is LeasePhase.CLOSED:
                 raise NotFound("this node's lease is closed")
-            index = (await context.store.task(node.task_id)).index
-            work = work_of(context, node, lease, job, index, attempt)
-            if work.version != seen:
+            version = work_version(node, lease, attempt)
+            if version != seen:
+                index = (await context.store.task(node.task_id)).index
+                work = work_of(context, node, lease, job, index, attempt)
                 return wire.WorkReply.model_validate({**encode(work), "servers": await self._servers()})
             left = until - context.clock.monotonic()
             if left <= 0 or context.is_stopping:
-                return wire.WorkReply(version=work.version, unchanged=True, servers=await self._servers())
+                return wire.WorkReply(version=version, unchanged=True, servers=await self._servers())
             await context.hub.wait(node_id, counter, left)
 
     async def report(self, key: str, report: wire.Report) -> wire.ReportReply:

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from crucible.core import job as jobs
 from crucible.core.step import advance
 from crucible.engine.context import Context
+from crucible.model.attempt import Attempt
 from crucible.model.change import Change, changed
 from crucible.model.errors import StaleClaim, StaleVersion
 from crucible.model.ids import JobId, TaskId
 from crucible.model.job import Job
+from crucible.model.lease import Lease, Node
 from crucible.model.record import Artifact, ArtifactType
+from crucible.model.task import Task
 from crucible.model.tree import TaskTree
 
 # Each round is new news; a task that is still not at rest then is woken again.
@@ -43,9 +46,11 @@ class TaskReconciler:
 
     def _tell(self, tree: TaskTree, changes: tuple[Change, ...]) -> None:
         self._context.tell(tree.job.id, tree.task.id, changes)
-        for node in tree.nodes:
-            self._context.hub.notify(node.id)
-        self._want_place()
+        if any(isinstance(change.after, (Attempt, Lease)) for change in changes):
+            for node in tree.nodes:
+                self._context.hub.notify(node.id)
+        if any(isinstance(change.after, (Task, Node)) for change in changes):
+            self._want_place()  # the task may wait again, or a machine is gone and its place is free
 
 
 class JobReconciler:

@@ -1,12 +1,8 @@
 """What one node should be doing now, derived from state: nothing is queued, so nothing can be lost."""
 
-import hashlib
-import json
-
 from crucible.core.launch import recipe
 from crucible.engine.context import Context
 from crucible.model.attempt import Attempt, AttemptPhase, Rank, RankState
-from crucible.model.encoding import encode
 from crucible.model.ids import NodeId
 from crucible.model.job import Job
 from crucible.model.launch import RankWork, Work
@@ -15,16 +11,34 @@ from crucible.model.lease import Lease, LeasePhase, Node
 _LIVE = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.STOPPING)
 
 
+def ranks_here(node: Node, lease: Lease, attempt: Attempt | None) -> tuple[Rank, ...]:
+    """A rank that has exited, or whose attempt is over, is not among them: whatever is left of it must not run."""
+    if attempt is None or attempt.phase not in _LIVE or is_leaving(lease):
+        return ()
+    return tuple(rank for rank in attempt.ranks if runs_on(rank, node.id))
+
+
+def work_version(node: Node, lease: Lease, attempt: Attempt | None) -> str:
+    """Two pictures with the same version are the same: a launch follows from the job, the generation and the rank."""
+    ranks = ranks_here(node, lease, attempt)
+    if not ranks or attempt is None:
+        return "leave" if is_leaving(lease) else "idle"
+    numbers = ",".join(str(rank.rank) for rank in ranks)
+    verb = "stop" if attempt.phase is AttemptPhase.STOPPING else "run"
+    return f"{verb}:{attempt.id}:{attempt.generation}:{numbers}"
+
+
 def work_of(context: Context, node: Node, lease: Lease, job: Job, task_index: int, attempt: Attempt | None) -> Work:
-    """A rank that has exited, or whose attempt is over, is not in it: whatever is left of it must not run."""
-    retire = lease.phase in (LeasePhase.CLOSING, LeasePhase.CLOSED)
-    ranks: tuple[RankWork, ...] = ()
-    if attempt is not None and attempt.phase in _LIVE and not retire:
-        ranks = tuple(
-            rank_work(context, job, task_index, attempt, rank) for rank in attempt.ranks if runs_on(rank, node.id)
-        )
-    body = json.dumps(encode((ranks, retire)), sort_keys=True)
-    return Work(version=hashlib.sha256(body.encode()).hexdigest()[:16], ranks=ranks, retire=retire)
+    ranks = ranks_here(node, lease, attempt)
+    return Work(
+        version=work_version(node, lease, attempt),
+        ranks=tuple(rank_work(context, job, task_index, attempt, rank) for rank in ranks if attempt is not None),
+        retire=is_leaving(lease),
+    )
+
+
+def is_leaving(lease: Lease) -> bool:
+    return lease.phase in (LeasePhase.CLOSING, LeasePhase.CLOSED)
 
 
 def runs_on(rank: Rank, node_id: NodeId) -> bool:

@@ -17,7 +17,7 @@ from crucible.wire import agent as wire
 
 T = TypeVar("T")
 
-REPORT_S = 5.0
+REPORT_S = 10.0
 RETRY_S = 1.0
 
 
@@ -176,7 +176,7 @@ class FakeAgent:
                 known = self.ranks.get((ack.attempt_id, ack.rank))
                 if known is not None:
                     known.acked = ack.log
-            await self.fleet.clock.sleep(self.fleet.random.uniform(0.2, REPORT_S))
+            await self.fleet.clock.sleep(self.fleet.random.uniform(1, REPORT_S))
 
     async def _deliver(self, report: wire.Report, server: Server) -> wire.ReportReply:
         return await server.report(self.key, report)
