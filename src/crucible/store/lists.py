@@ -1,0 +1,223 @@
+"""Lists: a page of jobs, what belongs to a job, and what somebody must look at."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BindParameter, bindparam, or_, select, tuple_, union
+
+from crucible.model.attempt import Attempt, AttemptPhase
+from crucible.model.errors import InvalidRequest
+from crucible.model.ids import JobId, OrderId, TaskId, UserId
+from crucible.model.job import Desired, JobStatus
+from crucible.model.lease import Lease, LeasePhase, Order
+from crucible.model.spec import Mode
+from crucible.model.task import Task, TaskPhase
+from crucible.ports.store import Due, JobPage, JobQuery, JobSummary
+from crucible.store import tables as t
+from crucible.store.entities import ATTEMPTS, LEASES, ORDERS, TASKS, ranks_of, with_ranks
+from crucible.store.mapping import micros, moment, moment_or_none
+from crucible.store.sql import Row, Sql, Transaction, fixed, fixed_set
+from crucible.store.trees import OPEN_LEASE, UNSETTLED
+
+MAX_PAGE = 1000  # more than a person reads; a program follows the cursor
+
+# --- a page of jobs ---------------------------------------------------------------------------------------------
+
+_J = t.jobs.c
+_SUMMARY = (
+    _J.id,
+    _J.name,
+    _J.status,
+    _J.reason,
+    _J.user_id,
+    _J.job_type,
+    _J.framework,
+    _J.gpus,
+    _J.selected_provider,
+    _J.selected_region,
+    _J.cost_running_microusd,
+    _J.created_at,
+    _J.started_at,
+    _J.finished_at,
+    t.progress.c.fraction,
+)
+# A single_cluster job has one task, so that its progress is the job's and the join adds no rows.
+_PROGRESS = (t.progress.c.job_id == _J.id) & (_J.execution_mode == fixed(Mode.SINGLE_CLUSTER))
+
+
+def jobs(tx: Transaction, query: JobQuery) -> JobPage:
+    """Newest first."""
+    if not 1 <= query.limit <= MAX_PAGE:
+        raise InvalidRequest(f"limit is {query.limit}: ask for 1 to {MAX_PAGE} jobs at a time", field="limit")
+    values: dict[str, Any] = {"limit": query.limit + 1}
+    if query.user_id is not None:
+        values["user_id"] = query.user_id
+    if query.name is not None:
+        values["name"] = query.name
+    if query.cursor is not None:
+        values["before_at"], values["before_id"] = _decode_cursor(query.cursor)
+    values |= {f"status_{n}": status.value for n, status in enumerate(sorted(query.status))}
+    rows = tx.rows(_page(frozenset(values), len(query.status)), **values)
+    items = tuple(_summary(row) for row in rows[: query.limit])
+    more = len(rows) > query.limit
+    return JobPage(items, _encode_cursor(items[-1]) if more else None)
+
+
+@cache
+def _page(given: frozenset[str], statuses: int) -> Sql:
+    """One statement per combination of filters, so that each can use its index."""
+    query = select(*_SUMMARY).join(t.progress, _PROGRESS, isouter=True)
+    if "user_id" in given:
+        query = query.where(_J.user_id == bindparam("user_id"))
+    if "name" in given:
+        query = query.where(_J.name == bindparam("name"))
+    if statuses:
+        query = query.where(or_(*(_J.status == bindparam(f"status_{n}") for n in range(statuses))))
+    if "before_at" in given:
+        query = query.where(tuple_(_J.created_at, _J.id) < tuple_(bindparam("before_at"), bindparam("before_id")))
+    return Sql(query.order_by(_J.created_at.desc(), _J.id.desc()).limit(bindparam("limit")))
+
+
+def _summary(row: Row) -> JobSummary:
+    id_, name, status, reason, user_id, job_type, framework, gpus, provider, region, cost, *times, fraction = row
+    created_at, started_at, finished_at = times
+    return JobSummary(
+        id=JobId(id_),
+        name=name,
+        status=JobStatus(status),
+        reason=reason,
+        user_id=UserId(user_id),
+        job_type=job_type,
+        framework=framework,
+        gpus=gpus,
+        selected_provider=provider,
+        selected_region=region,
+        cost_running_microusd=cost,
+        created_at=moment(created_at),
+        started_at=moment_or_none(started_at),
+        finished_at=moment_or_none(finished_at),
+        progress=fraction,
+    )
+
+
+def _encode_cursor(last: JobSummary) -> str:
+    return base64.urlsafe_b64encode(f"{micros(last.created_at)} {last.id}".encode()).decode()
+
+
+def _decode_cursor(cursor: str) -> tuple[int, str]:
+    try:
+        at, _, id_ = base64.b64decode(cursor.encode("ascii"), b"-_", validate=True).decode().partition(" ")
+        if not id_ or abs(int(at)) >= 1 << 63:
+            raise ValueError(cursor)
+        return int(at), id_
+    except (ValueError, binascii.Error) as error:
+        raise InvalidRequest("the cursor is not one of ours: start again without it", field="cursor") from error
+
+
+# --- what belongs to a job --------------------------------------------------------------------------------------
+
+_TASKS = Sql(select(*TASKS.columns).where(t.tasks.c.job_id == bindparam("job_id")).order_by(t.tasks.c.index))
+_ATTEMPTS_OF = (
+    select(*ATTEMPTS.columns)
+    .where(t.attempts.c.job_id == bindparam("job_id"))
+    .order_by(t.attempts.c.created_at, t.attempts.c.task_id, t.attempts.c.number)
+)
+_ATTEMPTS = Sql(_ATTEMPTS_OF)
+_RANKS = Sql(ranks_of(_ATTEMPTS_OF))
+_LEASES = Sql(
+    select(*LEASES.columns)
+    .where(t.leases.c.job_id == bindparam("job_id"))
+    .order_by(t.leases.c.created_at, t.leases.c.order_id, t.leases.c.index)
+)
+_TASK_OPEN = t.tasks.c.phase.not_in(fixed_set(t.FINISHED_TASKS))
+_UNFINISHED = Sql(
+    select(t.tasks.c.id).where(t.tasks.c.job_id == bindparam("job_id"), _TASK_OPEN).order_by(t.tasks.c.index)
+)
+
+
+def job_tasks(tx: Transaction, job_id: JobId) -> Sequence[Task]:
+    return TASKS.unpack_all(tx.rows(_TASKS, job_id=job_id))
+
+
+def job_attempts(tx: Transaction, job_id: JobId) -> Sequence[Attempt]:
+    return with_ranks(tx.rows(_ATTEMPTS, job_id=job_id), tx.rows(_RANKS, job_id=job_id))
+
+
+def job_leases(tx: Transaction, job_id: JobId) -> Sequence[Lease]:
+    return LEASES.unpack_all(tx.rows(_LEASES, job_id=job_id))
+
+
+def unfinished_tasks(tx: Transaction, job_id: JobId) -> Sequence[TaskId]:
+    return [TaskId(row[0]) for row in tx.rows(_UNFINISHED, job_id=job_id)]
+
+
+# --- what belongs to a provider -----------------------------------------------------------------------------------
+
+_OPEN_LEASES = Sql(
+    select(*LEASES.columns)
+    .where(t.leases.c.provider == bindparam("provider"), OPEN_LEASE)
+    .order_by(t.leases.c.created_at, t.leases.c.id)
+)
+_OPEN_ORDERS = Sql(
+    select(*ORDERS.columns)
+    .where(t.orders.c.provider == bindparam("provider"), UNSETTLED)
+    .order_by(t.orders.c.created_at, t.orders.c.id)
+)
+
+
+def open_leases(tx: Transaction, provider: str) -> Sequence[Lease]:
+    return LEASES.unpack_all(tx.rows(_OPEN_LEASES, provider=provider))
+
+
+def open_orders(tx: Transaction, provider: str) -> Sequence[Order]:
+    return ORDERS.unpack_all(tx.rows(_OPEN_ORDERS, provider=provider))
+
+
+# --- what somebody must look at -------------------------------------------------------------------------------------
+
+_LATE: BindParameter[int] = bindparam("now")
+_IS_WAITING = t.tasks.c.phase == fixed(TaskPhase.WAITING)
+_LATE_TASK = select(t.tasks.c.id, t.tasks.c.deadline_at).where(t.tasks.c.deadline_at <= _LATE, _TASK_OPEN)
+_LATE_ATTEMPT = select(t.attempts.c.task_id, t.attempts.c.deadline_at).where(
+    t.attempts.c.deadline_at <= _LATE, t.attempts.c.phase != fixed(AttemptPhase.ENDED)
+)
+_LATE_AT_WORK = union(_LATE_TASK.where(~_IS_WAITING), _LATE_ATTEMPT).subquery("late")
+_DUE_AT_WORK = Sql(
+    select(_LATE_AT_WORK.c.id).order_by(_LATE_AT_WORK.c.deadline_at, _LATE_AT_WORK.c.id).limit(bindparam("limit"))
+)
+_DUE_WAITING = Sql(
+    _LATE_TASK.where(_IS_WAITING).order_by(t.tasks.c.deadline_at, t.tasks.c.id).limit(bindparam("limit"))
+)
+_UNSETTLED_ORDER = select(t.orders.c.id).where(UNSETTLED)
+_CLOSING = (t.leases.c.phase == fixed(LeasePhase.CLOSING)) & or_(
+    t.leases.c.deadline_at.is_(None), t.leases.c.deadline_at <= _LATE
+)
+_MOVING_LEASE = select(t.leases.c.order_id).where(
+    t.leases.c.phase.in_(fixed_set((LeasePhase.REQUESTED, LeasePhase.CLOSING))),
+    or_(t.leases.c.phase == fixed(LeasePhase.REQUESTED), _CLOSING),
+)
+_DUE_ORDERS = Sql(union(_UNSETTLED_ORDER, _MOVING_LEASE).order_by("id").limit(bindparam("limit")))
+_HAS_UNFINISHED = select(t.tasks.c.id).where(t.tasks.c.job_id == _J.id, _TASK_OPEN).exists()
+_DUE_JOBS = Sql(
+    select(_J.id)
+    .where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), or_(_J.desired != fixed(Desired.RUN), ~_HAS_UNFINISHED))
+    .order_by(_J.created_at)
+    .limit(bindparam("limit"))
+)
+
+
+def due(tx: Transaction, now: datetime, limit: int) -> Due:
+    """A waiting task stays late until it is placed, so those come after everything that is at work."""
+    at = micros(now)
+    late = [TaskId(row[0]) for row in tx.rows(_DUE_AT_WORK, now=at, limit=limit)]
+    if len(late) < limit:
+        late += [TaskId(row[0]) for row in tx.rows(_DUE_WAITING, now=at, limit=limit - len(late))]
+    return Due(
+        tasks=tuple(dict.fromkeys(late)),
+        orders=tuple(OrderId(row[0]) for row in tx.rows(_DUE_ORDERS, now=at, limit=limit)),
+        jobs=tuple(JobId(row[0]) for row in tx.rows(_DUE_JOBS, limit=limit)),
+    )

@@ -1,0 +1,168 @@
+"""The store: every method is one transaction, handed to the runner."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from crucible.model.attempt import Attempt
+from crucible.model.change import Change
+from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.job import Job
+from crucible.model.lease import Lease, Node, Order
+from crucible.model.record import Artifact, Beat, Checkpoint, Principal, Progress, Record, Token, User
+from crucible.model.task import Task
+from crucible.model.tree import Tally, TaskTree
+from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, Segment
+from crucible.store import commits, entities, lists, people, records, submissions, trees
+from crucible.store.claims import Claims
+from crucible.store.runner import Runner
+from crucible.store.sql import Transaction
+
+
+class SqlStore:
+    def __init__(self, runner: Runner, claims: Claims) -> None:
+        self._runner = runner
+        self._claims = claims
+
+    async def close(self) -> None:
+        await self._runner.close()
+
+    # --- entities -------------------------------------------------------------------------------------------
+
+    async def job(self, job_id: JobId) -> Job:
+        return await self._runner.read(lambda tx: entities.job(tx, job_id))
+
+    async def task(self, task_id: TaskId) -> Task:
+        return await self._runner.read(lambda tx: entities.task(tx, task_id))
+
+    async def attempt(self, attempt_id: AttemptId) -> Attempt:
+        return await self._runner.snapshot(lambda tx: entities.attempt(tx, attempt_id))
+
+    async def order(self, order_id: OrderId) -> tuple[Order, tuple[Lease, ...]]:
+        return await self._runner.snapshot(lambda tx: entities.order(tx, order_id))
+
+    async def lease(self, lease_id: LeaseId) -> Lease:
+        return await self._runner.read(lambda tx: entities.lease(tx, lease_id))
+
+    async def node(self, node_id: NodeId) -> Node:
+        return await self._runner.read(lambda tx: entities.node(tx, node_id))
+
+    async def tree(self, task_id: TaskId) -> TaskTree:
+        return await self._runner.snapshot(lambda tx: trees.tree(tx, task_id))
+
+    async def tally(self, job_id: JobId) -> Tally:
+        return await self._runner.snapshot(lambda tx: trees.tally(tx, job_id))
+
+    # --- lists ----------------------------------------------------------------------------------------------
+
+    async def jobs(self, query: JobQuery) -> JobPage:
+        return await self._runner.read(lambda tx: lists.jobs(tx, query))
+
+    async def job_tasks(self, job_id: JobId) -> Sequence[Task]:
+        return await self._runner.read(lambda tx: lists.job_tasks(tx, job_id))
+
+    async def job_attempts(self, job_id: JobId) -> Sequence[Attempt]:
+        return await self._runner.snapshot(lambda tx: lists.job_attempts(tx, job_id))
+
+    async def job_leases(self, job_id: JobId) -> Sequence[Lease]:
+        return await self._runner.read(lambda tx: lists.job_leases(tx, job_id))
+
+    async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
+        return await self._runner.snapshot(lambda tx: trees.node_work(tx, node_id))
+
+    async def waiting(self, now: datetime, limit: int) -> Sequence[TaskTree]:
+        return await self._runner.snapshot(lambda tx: trees.waiting(tx, now, limit))
+
+    async def open_leases(self, provider: str) -> Sequence[Lease]:
+        return await self._runner.read(lambda tx: lists.open_leases(tx, provider))
+
+    async def open_orders(self, provider: str) -> Sequence[Order]:
+        return await self._runner.read(lambda tx: lists.open_orders(tx, provider))
+
+    async def due(self, now: datetime, limit: int) -> Due:
+        return await self._runner.snapshot(lambda tx: lists.due(tx, now, limit))
+
+    async def unfinished_tasks(self, job_id: JobId) -> Sequence[TaskId]:
+        return await self._runner.read(lambda tx: lists.unfinished_tasks(tx, job_id))
+
+    async def events(self, job_id: JobId, after: int = 0, limit: int = 1000) -> Sequence[LoggedEvent]:
+        return await self._runner.read(lambda tx: records.events(tx, job_id, after, limit))
+
+    async def artifacts(self, job_id: JobId) -> Sequence[Artifact]:
+        return await self._runner.read(lambda tx: records.artifacts(tx, job_id))
+
+    async def checkpoints(self, lineage: JobId) -> Sequence[Checkpoint]:
+        return await self._runner.read(lambda tx: records.checkpoints(tx, lineage))
+
+    async def progress(self, job_id: JobId) -> Sequence[Progress]:
+        return await self._runner.read(lambda tx: records.progress(tx, job_id))
+
+    async def usage(self, job_id: JobId) -> Sequence[Beat]:
+        return await self._runner.read(lambda tx: records.usage(tx, job_id))
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        changes: Sequence[Change],
+        records: Sequence[Record] = (),
+        *,
+        label: str,
+        claim: Claim | None = None,
+    ) -> None:
+        def guard(tx: Transaction) -> None:
+            self._claims.check(tx, claim)
+
+        await self._runner.write(lambda tx: commits.commit(tx, changes, records, guard), label=label)
+
+    async def submit(self, changes: Sequence[Change], *, idempotency_key: str | None, user_id: UserId) -> JobId:
+        return await self._runner.write(
+            lambda tx: submissions.submit(tx, changes, idempotency_key, user_id), label="submit"
+        )
+
+    async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:
+        await self._runner.write(lambda tx: records.heard(tx, beats, progress), label="heard", durable=False)
+
+    # --- claims and servers -----------------------------------------------------------------------------------
+
+    async def claim(self, name: str, owner: str, ttl: timedelta) -> Claim | None:
+        return await self._claims.claim(name, owner, ttl)
+
+    async def renew(self, claim: Claim, ttl: timedelta) -> bool:
+        return await self._claims.renew(claim, ttl)
+
+    async def release(self, claim: Claim) -> None:
+        await self._claims.release(claim)
+
+    async def announce(self, server_id: str, url: str, ttl: timedelta) -> None:
+        await self._claims.announce(server_id, url, ttl)
+
+    async def servers(self) -> Sequence[str]:
+        return await self._claims.servers()
+
+    # --- streams ------------------------------------------------------------------------------------------------
+
+    async def add_segment(self, segment: Segment) -> None:
+        await self._runner.write(lambda tx: records.add_segment(tx, segment), label="segment")
+
+    async def segments(self, stream: str) -> Sequence[Segment]:
+        return await self._runner.read(lambda tx: records.segments(tx, stream))
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    async def principal(self, digest: Digest, now: datetime) -> Principal | None:
+        return await self._runner.read(lambda tx: people.principal(tx, digest, now))
+
+    async def add_user(self, user: User) -> None:
+        await self._runner.write(lambda tx: people.add_user(tx, user), label="user")
+
+    async def users(self) -> Sequence[User]:
+        return await self._runner.read(people.users)
+
+    async def add_token(self, token: Token) -> None:
+        await self._runner.write(lambda tx: people.add_token(tx, token), label="token")
+
+    async def tokens(self, user_id: UserId | None = None) -> Sequence[Token]:
+        return await self._runner.read(lambda tx: people.tokens(tx, user_id))
+
+    async def revoke_token(self, token_id: TokenId, now: datetime) -> None:
+        await self._runner.write(lambda tx: people.revoke_token(tx, token_id, now), label="revoke")

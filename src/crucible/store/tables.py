@@ -1,0 +1,313 @@
+"""The tables of what moves: jobs, tasks, attempts, orders, leases, nodes, and the log of everything they did. What is
+only written beside them is in `record_tables`.
+
+A change here needs a new revision in `migrations/versions`; a test compares the two."""
+
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, Table, UniqueConstraint
+
+from crucible.model.attempt import AttemptPhase, Outcome, RankState
+from crucible.model.job import Desired, JobStatus
+from crucible.model.lease import LeasePhase, NodePhase, OrderPhase
+from crucible.model.spec import JobType, Locality, Mode, Replication
+from crucible.model.task import TaskPhase
+from crucible.store.columns import (
+    Serial,
+    big,
+    dollars,
+    flag,
+    key,
+    known,
+    metadata,
+    moment,
+    money,
+    number,
+    partial_index,
+    whole,
+    word,
+    words,
+)
+
+FINISHED_JOBS = tuple(status for status in JobStatus if status.is_terminal)
+FINISHED_TASKS = tuple(phase for phase in TaskPhase if phase.is_terminal)
+UNSETTLED_ORDERS = (OrderPhase.PENDING, OrderPhase.UNKNOWN)
+
+# --- jobs -------------------------------------------------------------------------------------------
+
+jobs = Table(
+    "jobs",
+    metadata,
+    key(),
+    word("user_id"),
+    word("team", null=True),
+    word("project", null=True),
+    word("name"),
+    word("job_type"),
+    word("framework"),
+    word("entrypoint_uri", null=True),
+    word("dataset_uri", null=True),
+    word("execution_mode"),
+    whole("gpus"),
+    whole("max_gpus_per_node", null=True),
+    flag("requires_multi_node"),
+    number("gpu_memory_gb"),
+    number("cpu_memory_gb"),
+    number("storage_gb"),
+    number("estimated_hours", null=True),
+    word("locality"),
+    word("replication"),
+    money("budget_microusd", null=True),
+    dollars("budget_usd", "budget_microusd"),
+    moment("deadline_at", null=True),
+    flag("allow_spot"),
+    number("min_reliability"),
+    number("performance_weight"),
+    word("spec_yaml"),
+    word("code_digest", null=True),
+    word("origin", null=True),
+    word("lineage"),
+    moment("created_at"),
+    word("status"),
+    word("desired"),
+    word("reason", null=True),
+    word("selected_provider", null=True),
+    word("selected_region", null=True),
+    word("selected_backend", null=True),
+    word("selected_instance_type", null=True),
+    whole("selected_count", null=True),
+    flag("selected_spot", null=True),
+    moment("started_at", null=True),
+    moment("finished_at", null=True),
+    money("cost_running_microusd"),
+    dollars("cost_running_usd", "cost_running_microusd"),
+    money("cost_estimated_microusd", null=True),
+    dollars("cost_estimated_usd", "cost_estimated_microusd"),
+    moment("updated_at", null=True),
+    whole("version"),
+    Column("priority", Integer, nullable=False, server_default="0"),
+    known("status", JobStatus),
+    known("desired", Desired),
+    known("job_type", JobType),
+    known("execution_mode", Mode),
+    known("locality", Locality),
+    known("replication", Replication),
+    CheckConstraint("gpus >= 0", name="gpus"),
+)
+Index("ix_jobs_newest", jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_of_user", jobs.c.user_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_by_status", jobs.c.status, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_by_name", jobs.c.name, jobs.c.created_at, jobs.c.id)
+partial_index("ix_jobs_unfinished", jobs.c.created_at, where=f"status NOT IN ({words(FINISHED_JOBS)})")
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("id", Serial, primary_key=True, autoincrement=False),  # the `seq` of its line in `events`
+    word("job_id", ForeignKey("jobs.id")),
+    moment("at"),
+    word("from_status", null=True),
+    word("to_status"),
+    word("reason", null=True),
+    word("meta_json"),
+    known("to_status", JobStatus),
+)
+Index("ix_job_events_of_job", job_events.c.job_id, job_events.c.at)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Serial, primary_key=True, autoincrement=True),
+    word("job_id", ForeignKey("jobs.id")),
+    word("kind"),
+    word("entity_id"),
+    whole("version"),
+    moment("at"),
+    word("type"),
+    word("body"),
+    UniqueConstraint("kind", "entity_id", "version"),
+)
+Index("ix_events_of_job", events.c.job_id, events.c.seq)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    key("user_id"),
+    key("key"),
+    word("job_id"),
+)
+
+# --- tasks and attempts -----------------------------------------------------------------------------
+
+tasks = Table(
+    "tasks",
+    metadata,
+    key(),
+    word("job_id", ForeignKey("jobs.id")),
+    whole("index"),
+    moment("created_at"),
+    word("phase"),
+    word("reason", null=True),
+    whole("attempts"),
+    whole("failures"),
+    whole("losses"),
+    word("attempt_id", null=True),
+    moment("not_before", null=True),
+    moment("deadline_at", null=True),
+    whole("version"),
+    known("phase", TaskPhase),
+    UniqueConstraint("job_id", "index"),
+)
+Index("ix_tasks_of_job", tasks.c.job_id, tasks.c.phase, tasks.c.index)
+partial_index("ix_tasks_waiting", tasks.c.job_id, where="phase = 'waiting'")
+partial_index("ix_tasks_unfinished", tasks.c.job_id, where=f"phase NOT IN ({words(FINISHED_TASKS)})")
+partial_index("ix_tasks_due", tasks.c.deadline_at, where=f"phase NOT IN ({words(FINISHED_TASKS)})")
+
+attempts = Table(
+    "attempts",
+    metadata,
+    key(),
+    word("task_id", ForeignKey("tasks.id")),
+    word("job_id", ForeignKey("jobs.id")),
+    whole("number"),
+    word("leases"),
+    moment("created_at"),
+    moment("deadline_at"),
+    word("phase"),
+    flag("is_checkpointing"),
+    whole("generation"),
+    word("master_addr", null=True),
+    whole("master_port", null=True),
+    big("resume_step", null=True),
+    word("stop_outcome", null=True),
+    word("outcome", null=True),
+    word("reason", null=True),
+    moment("started_at", null=True),
+    moment("ended_at", null=True),
+    whole("version"),
+    known("phase", AttemptPhase),
+    known("stop_outcome", Outcome),
+    known("outcome", Outcome),
+    UniqueConstraint("task_id", "number"),
+)
+Index("ix_attempts_of_job", attempts.c.job_id)
+# A lock that no crash can leave behind: a task has one live attempt.
+partial_index("ix_attempts_live", attempts.c.task_id, where="phase <> 'ended'", unique=True)
+partial_index("ix_attempts_due", attempts.c.deadline_at, where="phase <> 'ended'")
+
+ranks = Table(
+    "ranks",
+    metadata,
+    key("attempt_id", ForeignKey("attempts.id")),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    word("node_id"),
+    whole("node_rank"),
+    whole("local_rank"),
+    word("devices"),
+    word("state"),
+    big("exit_code", null=True),
+    whole("signal", null=True),
+    word("reason", null=True),
+    moment("started_at", null=True),
+    moment("ended_at", null=True),
+    known("state", RankState),
+)
+
+# --- what is paid for -------------------------------------------------------------------------------
+
+orders = Table(
+    "orders",
+    metadata,
+    key(),
+    word("job_id", ForeignKey("jobs.id")),
+    word("task_id", ForeignKey("tasks.id")),
+    word("provider"),
+    word("region"),
+    word("backend"),
+    word("offer"),
+    word("instance_type"),
+    whole("count"),
+    whole("gpus"),
+    flag("is_spot"),
+    money("price_per_hour_microusd"),
+    word("body"),
+    moment("created_at"),
+    moment("deadline_at"),
+    word("phase"),
+    moment("called_at", null=True),
+    word("reason", null=True),
+    whole("version"),
+    known("phase", OrderPhase),
+)
+Index("ix_orders_of_task", orders.c.task_id)
+partial_index(
+    "ix_orders_unsettled", orders.c.provider, orders.c.created_at, where=f"phase IN ({words(UNSETTLED_ORDERS)})"
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    key(),
+    word("order_id", ForeignKey("orders.id")),
+    word("job_id", ForeignKey("jobs.id")),
+    word("task_id", ForeignKey("tasks.id")),
+    word("provider"),
+    word("region"),
+    word("backend"),
+    whole("index"),
+    whole("gpus"),
+    money("price_per_hour_microusd"),
+    moment("created_at"),
+    moment("deadline_at", null=True),
+    word("phase"),
+    word("machine_id", null=True),
+    word("node_id", null=True),
+    word("devices"),
+    moment("started_at", null=True),
+    moment("ended_at", null=True),
+    moment("missing_since", null=True),
+    whole("delete_tries"),
+    word("reason", null=True),
+    whole("version"),
+    known("phase", LeasePhase),
+    UniqueConstraint("order_id", "index"),
+)
+Index("ix_leases_of_job", leases.c.job_id)
+partial_index("ix_leases_open_of_task", leases.c.task_id, where="phase <> 'closed'")
+partial_index("ix_leases_open_of_provider", leases.c.provider, where="phase <> 'closed'")
+partial_index("ix_leases_moving", leases.c.phase, leases.c.deadline_at, where="phase IN ('requested', 'closing')")
+
+nodes = Table(
+    "nodes",
+    metadata,
+    key(),
+    word("lease_id", ForeignKey("leases.id")),
+    word("task_id", ForeignKey("tasks.id")),
+    word("machine_id"),
+    word("agent_id"),
+    word("address"),
+    whole("rendezvous_port"),
+    word("facts"),
+    moment("enrolled_at"),
+    word("phase"),
+    whole("version"),
+    known("phase", NodePhase),
+)
+Index("ix_nodes_of_lease", nodes.c.lease_id)
+Index("ix_nodes_of_task", nodes.c.task_id)
+
+# No foreign keys: beats and progress come late, in bulk, and must never fail for one stranger among them.
+heartbeats = Table("heartbeats", metadata, key("node_id"), moment("at"), word("usage"))
+
+progress = Table(
+    "progress",
+    metadata,
+    key("task_id"),
+    word("job_id"),
+    word("attempt_id"),
+    moment("at"),
+    big("step", null=True),
+    big("total_steps", null=True),
+    number("fraction", null=True),
+    word("metrics"),
+)
+Index("ix_progress_of_job", progress.c.job_id)
