@@ -1,0 +1,87 @@
+"""What a job wrote."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from crucible.cli.options import example, job_argument, with_output
+from crucible.cli.output import Out
+
+if TYPE_CHECKING:
+    from crucible.client.api import Client
+
+
+class Since(click.ParamType[str]):
+    """A time, or how long ago: 90s, 10m, 2h, 1d, 2026-01-17T10:00:00Z."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+        try:
+            if text[-1:] in units:
+                return (datetime.now(UTC) - timedelta(**{units[text[-1]]: float(text[:-1])})).isoformat()
+            return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+        except (ValueError, OverflowError):
+            self.fail(f"{text!r} is neither a duration like 10m nor a time like 2026-01-17T10:00:00Z", param, ctx)
+
+
+@click.command(
+    epilog=example("crucible logs -f resnet50", "crucible logs b6b0d3d6 --tail 50", "crucible logs b6b0d3d6 --previous")
+)
+@job_argument
+@click.option("-f", "--follow", is_flag=True, help="Stay until the job has ended; Ctrl-C leaves it running.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
+@click.option("--since", type=Since(), help="Begin at that time, or so long ago: 10m, 2h.")
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Only that rank.")
+@click.option("--attempt", type=click.IntRange(0), metavar="N", help="Only that attempt; the first is 0.")
+@click.option("--previous", is_flag=True, help="Only the attempt before the newest.")
+@click.option("--timestamps", is_flag=True, help="Begin each line with its time.")
+@with_output
+def logs(
+    out: Out,
+    job: str,
+    follow: bool,
+    tail: int | None,
+    since: str | None,
+    rank: int | None,
+    attempt: int | None,
+    previous: bool,
+    timestamps: bool,
+) -> None:
+    """Print or follow what a job wrote.
+
+    A line that begins with "crucible:" is the agent's, not the job's. With several ranks, each begins with its rank.
+    """
+    from crucible.cli.logprint import LogPrinter
+    from crucible.cli.session import connect, find_job
+    from crucible.cli.watching import count_ranks
+
+    if previous and attempt is not None:
+        raise click.UsageError("--previous and --attempt exclude each other")
+    with connect(out) as client:
+        job_id = find_job(client, job)
+        wanted = _previous(client, job_id) if previous else attempt
+        records = client.logs(
+            job_id, follow=follow, tail=tail, since=since, rank=rank, attempt=wanted, on_trouble=out.trouble
+        )
+        if out.is_for_programs:
+            for record in records:
+                out.record(record)
+            return
+        ranks = (lambda: 1) if rank is not None else (lambda: count_ranks(client, job_id))
+        printer = LogPrinter(out, ranks=ranks, has_times=timestamps, is_live=follow)
+        for record in records:
+            printer.print(record)
+        printer.end()
+
+
+def _previous(client: "Client", job_id: str) -> int:
+    from crucible.model.errors import NotFound
+
+    numbers = sorted(attempt.get("number", 0) for attempt in client.attempts(job_id))
+    if len(numbers) < 2:
+        raise NotFound(f"job {job_id} has had no attempt before this one", hint="leave out --previous")
+    return numbers[-2]

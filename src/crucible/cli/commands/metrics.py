@@ -1,0 +1,93 @@
+"""What a job measured."""
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from crucible.cli.options import example, job_argument, with_output
+from crucible.cli.output import Out
+
+if TYPE_CHECKING:
+    from crucible.client.api import Client
+    from crucible.client.shapes import MetricPoint
+
+REFRESH_S = 1.0
+
+
+@click.command(
+    epilog=example("crucible metrics resnet50", "crucible metrics -w b6b0d3d6", "crucible metrics X -o json")
+)
+@job_argument
+@click.option("-w", "--watch", is_flag=True, help="Stay until the job has ended.")
+@click.option("--tail", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="The last N rows.")
+@with_output
+def metrics(out: Out, job: str, watch: bool, tail: int) -> None:
+    """What a job measured: loss, accuracy, speed."""
+    from crucible.cli.session import connect, find_job
+
+    with connect(out) as client:
+        job_id = find_job(client, job)
+        if watch:
+            _watch(out, client, job_id, tail)
+            return
+        points = read_all(client, job_id)
+    out.show({"items": points}, lambda: _draw(out, points[-tail:]))
+    if not points and not out.is_for_programs:
+        out.note("nothing measured yet; a script writes with crucible.train.log(step, loss=…)")
+
+
+def read_all(client: "Client", job_id: str, offset: int = 0) -> "list[MetricPoint]":
+    points: list[MetricPoint] = []
+    while True:
+        page = client.metrics(job_id, offset=offset)
+        points += page["items"]
+        if not page["items"] or page.get("next_offset", offset) == offset:
+            return points
+        offset = page["next_offset"]
+
+
+def _watch(out: Out, client: "Client", job_id: str, tail: int) -> None:
+    if not out.is_terminal or out.is_for_programs:
+        _stream(out, client, job_id)
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    from crucible.client.following import Patience
+
+    patience = Patience(on_trouble=out.trouble)
+    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            is_over = patience.insist(lambda: client.is_over(job_id))
+            points = patience.insist(lambda: read_all(client, job_id))
+            live.update(Text.from_ansi("\n".join(_draw(out, points[-tail:]))), refresh=True)
+            if is_over:
+                return
+            time.sleep(REFRESH_S)
+
+
+def _stream(out: Out, client: "Client", job_id: str) -> None:
+    """A pipe gets every point once, as it comes."""
+    from crucible.client.following import Patience
+
+    patience = Patience(on_trouble=out.trouble)
+    offset = 0
+    while True:
+        is_over = patience.insist(lambda: client.is_over(job_id))
+        page = patience.insist(partial(client.metrics, job_id, offset=offset))
+        for point in page["items"]:
+            out.record(point)
+        offset = page.get("next_offset", offset)
+        if is_over and not page["items"]:
+            return
+        if not page["items"]:
+            time.sleep(REFRESH_S)
+
+
+def _draw(out: Out, points: "list[MetricPoint]") -> list[str]:
+    from crucible.cli.views.records import metric_table
+
+    return metric_table(points, int(time.time() * 1000), out.width)

@@ -1,0 +1,32 @@
+"""What `crucible validate` says about a file."""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from crucible import spec as specs
+from crucible.cli import jobfile
+from crucible.model.errors import InvalidSpec
+
+
+class Verdict(NamedTuple):
+    file: str
+    valid: bool
+    problems: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+
+    def lines(self, *, is_quiet: bool) -> list[str]:
+        warned = [{**warning, "message": f"warning: {warning['message']}"} for warning in self.warnings]
+        listed = [specs.format_problems([problem], self.file) for problem in (*self.problems, *warned)]
+        return listed if is_quiet or not self.valid else [*listed, f"{self.file}: ok"]
+
+
+def check(file: str) -> Verdict:
+    """Never raises: the next file must be looked at too."""
+    try:
+        found = jobfile.read(file)
+    except InvalidSpec as error:
+        return Verdict(file, False, list(error.details["problems"]), [])
+    except OSError as error:
+        unreadable = specs.Problem(0, 0, "file", error.strerror or str(error), "is the path right?")
+        return Verdict(file, False, [asdict(unreadable)], [])
+    return Verdict(file, True, [], [asdict(warning) for warning in found.warnings])

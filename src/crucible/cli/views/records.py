@@ -1,0 +1,101 @@
+"""Checkpoints, artifacts, metrics, nodes and tokens as tables."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from crucible.cli import wording
+from crucible.cli.table import Column, draw
+from crucible.client.shapes import Artifact, Checkpoint, MetricPoint, Node, Token, User
+
+
+def checkpoint_table(found: Sequence[Checkpoint], now: datetime, width: int | None) -> list[str]:
+    columns = [
+        Column("STEP", is_right=True),
+        Column("SIZE", is_right=True),
+        Column("AGE", is_right=True),
+        Column("URI"),
+    ]
+    rows = [
+        [str(one["step"]), wording.size(one["size_bytes"]), wording.age(one["created_at"], now), one["uri"]]
+        for one in found
+    ]
+    return draw(columns, rows, width) if rows else []
+
+
+def artifact_table(found: Sequence[Artifact], now: datetime, width: int | None) -> list[str]:
+    columns = [Column("TYPE"), Column("AGE", is_right=True), Column("URI")]
+    rows = [[one["type"], wording.age(one["created_at"], now), one["uri"]] for one in found]
+    return draw(columns, rows, width) if rows else []
+
+
+def metric_table(points: Sequence[MetricPoint], now_ms: int, width: int | None) -> list[str]:
+    """A row per point, a column per measure, in the order in which the job first wrote them."""
+    names = list(dict.fromkeys(name for point in points for name in point["values"]))
+    has_ranks = len({point["rank"] for point in points}) > 1
+    lead = [Column("STEP", is_right=True), Column("AGE", is_right=True)]
+    columns = [
+        *lead,
+        *([Column("RANK", is_right=True)] if has_ranks else []),
+        *(Column(n, is_right=True) for n in names),
+    ]
+    rows = [
+        [
+            "-" if point["step"] is None else str(point["step"]),
+            wording.duration(max(0, now_ms - point["t"]) / 1000),
+            *([str(point["rank"])] if has_ranks else []),
+            *(wording.number(point["values"].get(name)) for name in names),
+        ]
+        for point in points
+    ]
+    return draw(columns, rows, width) if rows else []
+
+
+def token_table(tokens: Sequence[Token], now: datetime, width: int | None) -> list[str]:
+    columns = [
+        Column("ID"),
+        Column("NAME", shrinks=True),
+        Column("USER"),
+        Column("AGE", is_right=True),
+        Column("STATE"),
+    ]
+    rows = [
+        [
+            token.get("id", "-"),
+            token.get("name", "-"),
+            token.get("user_id", "-"),
+            wording.age(token.get("created_at"), now),
+            token_state(token, now),
+        ]
+        for token in tokens
+    ]
+    return draw(columns, rows, width) if rows else []
+
+
+def token_state(token: Token, now: datetime) -> str:
+    if token.get("revoked_at"):
+        return "revoked"
+    end = wording.moment(token.get("expires_at"))
+    if end is None:
+        return "valid"
+    return "expired" if end <= now else f"valid for {wording.duration((end - now).total_seconds())}"
+
+
+def node_table(nodes: Sequence[Node], width: int | None) -> list[str]:
+    columns = [Column("NODE"), Column("WHERE"), Column("STATE"), Column("DEVICES"), Column("JOB")]
+    rows = [
+        [
+            node.get("id", "-"),
+            f"{node.get('provider', '-')}/{node.get('region', '-')}",
+            node.get("state", "-"),
+            ",".join(node.get("devices", [])) or "-",
+            node.get("job_id", "-"),
+        ]
+        for node in nodes
+    ]
+    return draw(columns, rows, width) if rows else []
+
+
+def user_table(users: Sequence[User], now: datetime, width: int | None) -> list[str]:
+    columns = [Column("NAME"), Column("ROLE"), Column("AGE", is_right=True)]
+    rows = [[user["name"], user["role"], wording.age(user["created_at"], now)] for user in users]
+    return draw(columns, rows, width) if rows else []

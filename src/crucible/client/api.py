@@ -1,0 +1,198 @@
+"""The REST API as methods. Every answer is what the server sent; nothing is decided, cached or printed here."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import IO, Any, Self, cast
+from urllib.parse import quote
+
+from crucible.client import shapes
+from crucible.client.endpoint import Endpoint
+from crucible.client.following import LogReader, OnTrouble, Patience
+from crucible.client.transport import Query, Stream, Transport
+
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+# What the server gives in one page at most.
+PAGE = 200
+
+
+class Client:
+    def __init__(self, transport: Transport) -> None:
+        self._http = transport
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self._http.endpoint
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # --- jobs ------------------------------------------------------------------------------------
+
+    def submit(
+        self, name: str | None, spec_yaml: str, *, code_digest: str | None = None, idempotency_key: str | None = None
+    ) -> shapes.Submitted:
+        """Safe to repeat: the key makes the same request the same job. Without one, a fresh key is made."""
+        body = {"name": name, "spec_yaml": spec_yaml, "code_digest": code_digest}
+        given = {key: value for key, value in body.items() if value is not None}
+        headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
+        said = self._http.call("POST", "/v1/jobs", body=given, headers=headers, is_repeatable=True)
+        return cast(shapes.Submitted, said)
+
+    def job(self, job_id: str) -> shapes.JobView:
+        return cast(shapes.JobView, self._http.call("GET", _job(job_id)))
+
+    def jobs(
+        self, *, status: str | None = None, name: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> shapes.JobPage:
+        query: Query = {"status": status, "name": name, "limit": limit, "cursor": cursor}
+        return cast(shapes.JobPage, self._http.call("GET", "/v1/jobs", query=query))
+
+    def all_jobs(
+        self, *, status: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> Iterator[shapes.JobBrief]:
+        """Newest first, page by page, at most `limit`."""
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            page = self.jobs(status=status, name=name, limit=min(PAGE, left or PAGE), cursor=cursor)
+            yield from page["items"]
+            left = None if left is None else left - len(page["items"])
+            cursor = page["next_cursor"]
+            if not cursor:
+                return
+
+    def is_over(self, job_id: str) -> bool:
+        return self.job(job_id)["status"] in TERMINAL
+
+    def cancel(self, job_id: str) -> shapes.Changed:
+        return self._change(job_id, "cancel")
+
+    def hold(self, job_id: str, reason: str | None = None) -> shapes.Changed:
+        return self._change(job_id, "hold", None if reason is None else {"reason": reason})
+
+    def release(self, job_id: str) -> shapes.Changed:
+        return self._change(job_id, "release")
+
+    def retry(self, job_id: str) -> shapes.Submitted:
+        """A new job that starts anew."""
+        return cast(shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/retry"))
+
+    def resume(self, job_id: str) -> shapes.Submitted:
+        """A new job that goes on from the newest valid checkpoint."""
+        return cast(shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/resume"))
+
+    # --- what a job did --------------------------------------------------------------------------
+
+    def events(self, job_id: str, *, everything: bool = False, after: int = 0) -> list[shapes.JobEvent]:
+        """Changes of status; with `everything`, all that was recorded of its tasks, attempts and leases."""
+        found: list[shapes.JobEvent] = []
+        cursor: int | None = after
+        while cursor is not None:
+            page = self._http.call("GET", f"{_job(job_id)}/events", query={"all": everything, "after": cursor})
+            found += page["items"]
+            cursor = page.get("next_after")
+        return found
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: bool = False,
+        offset: int | None = None,
+        tail: int | None = None,
+        since: str | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+        on_trouble: OnTrouble | None = None,
+    ) -> Iterator[shapes.LogRecord]:
+        """Lines in order. Survives broken connections and server restarts: no line is lost, none comes twice."""
+        query: Query = {"offset": offset, "tail": tail, "since": since, "rank": rank, "attempt": attempt}
+        return LogReader(self, job_id, query, Patience(on_trouble=on_trouble)).lines(follow=follow)
+
+    def open_log(self, job_id: str, query: Query, idle_s: float) -> AbstractContextManager[Stream]:
+        return self._http.stream(f"{_job(job_id)}/logs", query, idle_s=idle_s)
+
+    def metrics(self, job_id: str, *, offset: int = 0) -> shapes.MetricPage:
+        return cast(shapes.MetricPage, self._http.call("GET", f"{_job(job_id)}/metrics", query={"offset": offset}))
+
+    def checkpoints(self, job_id: str) -> list[shapes.Checkpoint]:
+        return cast(list[shapes.Checkpoint], self._items(f"{_job(job_id)}/checkpoints"))
+
+    def artifacts(self, job_id: str) -> list[shapes.Artifact]:
+        return cast(list[shapes.Artifact], self._items(f"{_job(job_id)}/artifacts"))
+
+    def attempts(self, job_id: str) -> list[shapes.Attempt]:
+        return cast(list[shapes.Attempt], self._items(f"{_job(job_id)}/attempts"))
+
+    def why(self, job_id: str) -> shapes.Why:
+        """What it waits for, task by task."""
+        return cast(shapes.Why, self._http.call("GET", f"{_job(job_id)}/why"))
+
+    def spec(self, job_id: str) -> str:
+        """The text that was submitted, to the letter."""
+        return str(self._http.call("GET", f"{_job(job_id)}/spec")["spec_yaml"])
+
+    # --- before a job ----------------------------------------------------------------------------
+
+    def plan(self, spec_yaml: str) -> shapes.Plan:
+        said = self._http.call("POST", "/v1/plan", body={"spec_yaml": spec_yaml}, is_repeatable=True)
+        return cast(shapes.Plan, said)
+
+    def validate(self, spec_yaml: str) -> Any:
+        return self._http.call("POST", "/v1/validate", body={"spec_yaml": spec_yaml}, is_repeatable=True)
+
+    def has_package(self, digest: str) -> bool:
+        return self._http.has(f"/v1/packages/{quote(digest, safe='')}")
+
+    def upload_package(self, digest: str, file: IO[bytes], size: int) -> None:
+        """Writing the same package twice is writing it once."""
+        self._http.send_file(f"/v1/packages/{quote(digest, safe='')}", file, size)
+
+    # --- people and machines -----------------------------------------------------------------------
+
+    def me(self) -> shapes.Me:
+        return cast(shapes.Me, self._http.call("GET", "/v1/me"))
+
+    def version(self) -> Mapping[str, Any]:
+        return cast(Mapping[str, Any], self._http.call("GET", "/v1/version"))
+
+    def nodes(self) -> list[shapes.Node]:
+        return cast(list[shapes.Node], self._items("/v1/nodes"))
+
+    def tokens(self) -> list[shapes.Token]:
+        return cast(list[shapes.Token], self._items("/v1/tokens"))
+
+    def create_token(self, name: str, *, user: str | None = None, expires_at: str | None = None) -> shapes.NewToken:
+        """The secret is in this answer and nowhere else, ever. For another user than oneself: admins only."""
+        body = {"name": name, "user": user, "expires_at": expires_at}
+        said = self._http.call("POST", "/v1/tokens", body={k: v for k, v in body.items() if v is not None})
+        return cast(shapes.NewToken, said)
+
+    def revoke_token(self, token_id: str) -> None:
+        self._http.call("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
+
+    def users(self) -> list[shapes.User]:
+        return cast(list[shapes.User], self._items("/v1/users"))
+
+    def create_user(self, name: str, *, role: str = "member") -> shapes.User:
+        return cast(shapes.User, self._http.call("POST", "/v1/users", body={"name": name, "role": role}))
+
+    # --- ways of asking ----------------------------------------------------------------------------
+
+    def _change(self, job_id: str, verb: str, body: Any = None) -> shapes.Changed:
+        """What is wanted of a job: wanting it twice is wanting it once."""
+        return cast(shapes.Changed, self._http.call("POST", f"{_job(job_id)}/{verb}", body=body, is_repeatable=True))
+
+    def _items(self, path: str, query: Query | None = None) -> list[Any]:
+        return cast(list[Any], self._http.call("GET", path, query=query)["items"])
+
+
+def _job(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"

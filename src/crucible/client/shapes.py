@@ -1,0 +1,252 @@
+"""What the API answers, as types over plain JSON. No validation at run time: the server made it, and an older or newer
+server may leave out or add fields, so whatever is optional is read with `.get`."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Selected(TypedDict, total=False):
+    provider: str | None
+    region: str | None
+    backend: str | None
+    instance_type: str | None
+    spot: bool | None
+    count: int | None
+
+
+class Cost(TypedDict, total=False):
+    running_usd: float
+    estimated_usd: float | None
+
+
+class Timestamps(TypedDict):
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class Progress(TypedDict, total=False):
+    step: int | None
+    total_steps: int | None
+    fraction: float | None
+    at: str
+    metrics: dict[str, float | None]
+
+
+class JobBrief(TypedDict):
+    """A row of the list."""
+
+    id: str
+    name: str
+    status: str
+    reason: NotRequired[str | None]
+    user_id: NotRequired[str]
+    job_type: NotRequired[str]
+    framework: NotRequired[str]
+    gpus: NotRequired[int]
+    provider: NotRequired[str | None]
+    region: NotRequired[str | None]
+    cost_usd: NotRequired[float]
+    progress: NotRequired[float | None]
+    created_at: NotRequired[str]
+    started_at: NotRequired[str | None]
+    finished_at: NotRequired[str | None]
+
+
+class JobView(TypedDict):
+    id: str
+    name: str
+    status: str
+    job_type: str
+    framework: str
+    execution_mode: str
+    selected: Selected | None
+    cost: Cost
+    timestamps: Timestamps
+    desired: NotRequired[str]
+    reason: NotRequired[str | None]
+    gpus: NotRequired[int]
+    user_id: NotRequired[str]
+    team: NotRequired[str | None]
+    project: NotRequired[str | None]
+    priority: NotRequired[int]
+    origin: NotRequired[str | None]
+    lineage: NotRequired[str]
+    deadline: NotRequired[str | None]
+    budget_usd: NotRequired[float | None]
+    code_digest: NotRequired[str | None]
+    progress: NotRequired[Progress | None]
+    attempts: NotRequired[dict[str, int]]
+
+
+class JobPage(TypedDict):
+    items: list[JobBrief]
+    next_cursor: str | None
+
+
+class Submitted(TypedDict):
+    id: str
+    status: str
+    created_at: NotRequired[str]
+    origin: NotRequired[str | None]
+
+
+# Not a class: `from` is a word of Python.
+JobEvent = TypedDict(
+    "JobEvent",
+    {
+        "seq": int,
+        "at": str,
+        "from": str | None,
+        "to": str | None,
+        "reason": str | None,
+        "kind": str,
+        "type": str,
+        "id": str,
+        "body": dict[str, Any],
+    },
+    total=False,
+)
+
+
+class LogRecord(TypedDict):
+    """One line of a rank, or with `p` a piece of one. `n` counts from 0 within (attempt, rank); the last line of each
+    piece of a stream says at which offset the next piece begins."""
+
+    offset: NotRequired[int]
+    attempt: int
+    rank: int
+    n: int
+    t: int
+    s: str
+    x: str
+    p: NotRequired[bool]
+
+
+class Changed(TypedDict):
+    id: str
+    status: str
+    desired: NotRequired[str]
+    reason: NotRequired[str | None]
+
+
+class MetricPoint(TypedDict):
+    attempt: int
+    rank: int
+    n: int
+    t: int
+    step: int | None
+    values: dict[str, float | None]  # None: not a number
+
+
+class MetricPage(TypedDict):
+    items: list[MetricPoint]
+    next_offset: NotRequired[int]
+
+
+class Checkpoint(TypedDict):
+    step: int
+    uri: str
+    size_bytes: int
+    created_at: str
+    job_id: NotRequired[str]
+    attempt_id: NotRequired[str]
+    manifest_sha256: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+
+
+class Artifact(TypedDict):
+    type: str
+    uri: str
+    created_at: str
+    meta: NotRequired[dict[str, Any]]
+
+
+class Rank(TypedDict, total=False):
+    rank: int
+    node_id: str
+    state: str
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class Attempt(TypedDict, total=False):
+    id: str
+    task_id: str
+    number: int
+    phase: str
+    outcome: str | None
+    reason: str | None
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    resume_step: int | None
+    ranks: list[Rank]
+
+
+class Me(TypedDict, total=False):
+    user_id: str
+    name: str
+    role: str
+    token_id: str
+
+
+class Node(TypedDict, total=False):
+    id: str
+    provider: str
+    region: str
+    state: str
+    job_id: str
+    task_id: str
+    machine_id: str
+    address: str
+    devices: list[str]
+    enrolled_at: str
+    facts: dict[str, Any]
+
+
+class Token(TypedDict, total=False):
+    id: str
+    name: str
+    user_id: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class NewToken(Token):
+    token: str
+
+
+class Plan(TypedDict):
+    chosen: dict[str, Any] | None
+    alternatives: list[dict[str, Any]]
+    rejections: list[dict[str, Any]]
+    reason: NotRequired[str | None]
+    warnings: NotRequired[list[str]]
+
+
+class User(TypedDict):
+    id: str
+    name: str
+    role: str
+    created_at: str
+
+
+class WaitingTask(TypedDict, total=False):
+    task: str
+    phase: str
+    reason: str
+    not_before: str | None
+    failures: int
+    losses: int
+
+
+class Why(TypedDict, total=False):
+    id: str
+    status: str
+    desired: str
+    reason: str | None
+    tasks: list[WaitingTask]

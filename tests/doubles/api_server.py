@@ -1,0 +1,124 @@
+"""The REST API as a test wants it: a table of routes and their answers, behind real HTTP."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from doubles.http_server import Double, Handler, Request, serving
+
+Routes = Mapping[str, Any]  # "GET /v1/jobs" -> JSON, (status, JSON), or a function of the request
+
+
+@contextmanager
+def api(routes: Routes) -> Iterator[Double]:
+    def answer(request: Request, reply: Handler) -> None:
+        key = f"{request.method} {request.path}"
+        if key not in routes:
+            reply.json({"error": "not_found", "message": f"no route {key}", "details": {}}, 404)
+            return
+        value = routes[key]
+        if isinstance(value, Callable):  # type: ignore[arg-type]
+            value = value(request)
+        status, body = value if isinstance(value, tuple) else (200, value)
+        reply.json(body, status)
+
+    with serving(answer) as server:
+        yield server
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    """A running job as GET /v1/jobs/{id} shows it."""
+    view = {
+        "id": "019a8c3f-2b41-7000-8000-000000000001",
+        "name": "resnet50",
+        "status": "running",
+        "job_type": "training",
+        "framework": "pytorch_ddp",
+        "execution_mode": "single_cluster",
+        "selected": {
+            "provider": "local",
+            "region": "here",
+            "backend": "local",
+            "instance_type": "this-machine",
+            "spot": False,
+            "count": 2,
+        },
+        "cost": {"running_usd": 12.3456, "estimated_usd": 72.0},
+        "timestamps": {
+            "created_at": "2026-01-17T10:00:00Z",
+            "started_at": "2026-01-17T10:01:30Z",
+            "finished_at": None,
+            "updated_at": "2026-01-17T10:05:00Z",
+        },
+        "desired": "run",
+        "reason": None,
+        "gpus": 8,
+        "priority": 10,
+        "progress": {"step": 1200, "total_steps": 4800, "fraction": 0.25, "at": "2026-01-17T10:05:00Z", "metrics": {}},
+        "attempts": {"started": 1, "failures": 0, "losses": 0},
+        "origin": None,
+        "lineage": "019a8c3f-2b41-7000-8000-000000000001",
+        "deadline": None,
+        "budget_usd": 100.0,
+        "user_id": "ada",
+        "team": "vision",
+        "project": None,
+        "code_digest": None,
+    }
+    return view | changes
+
+
+def brief(**changes: Any) -> dict[str, Any]:
+    """The same as a row of GET /v1/jobs."""
+    view = {
+        "id": "019a8c3f-2b41-7000-8000-000000000001",
+        "name": "resnet50",
+        "status": "running",
+        "reason": None,
+        "user_id": "ada",
+        "job_type": "training",
+        "framework": "pytorch_ddp",
+        "gpus": 8,
+        "provider": "local",
+        "region": "here",
+        "cost_usd": 12.3456,
+        "progress": 0.25,
+        "created_at": "2026-01-17T10:00:00Z",
+        "started_at": "2026-01-17T10:01:30Z",
+        "finished_at": None,
+    }
+    return view | changes
+
+
+def attempt(**changes: Any) -> dict[str, Any]:
+    view = {
+        "id": "attempt-1",
+        "task_id": "task-1",
+        "number": 0,
+        "phase": "running",
+        "outcome": None,
+        "reason": None,
+        "resume_step": None,
+        "created_at": "2026-01-17T10:00:10Z",
+        "started_at": "2026-01-17T10:01:30Z",
+        "ended_at": None,
+        "ranks": [rank(0), rank(1)],
+    }
+    return view | changes
+
+
+def rank(number: int, **changes: Any) -> dict[str, Any]:
+    view = {
+        "rank": number,
+        "node_id": f"node-{number}",
+        "node_rank": number,
+        "local_rank": 0,
+        "devices": ["0"],
+        "state": "started",
+        "exit_code": None,
+        "signal": None,
+        "reason": None,
+        "started_at": "2026-01-17T10:01:30Z",
+        "ended_at": None,
+    }
+    return view | changes

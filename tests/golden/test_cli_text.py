@@ -1,0 +1,179 @@
+"""What the CLI draws, as text, at the widths people have. To write the files anew after a change of words, run with
+CRUCIBLE_REWRITE_GOLDEN=1 and review the diff."""
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crucible.cli.views.events import event_lines
+from crucible.cli.views.jobs import job_page, job_table
+from crucible.cli.views.plans import plan_lines
+from crucible.cli.views.reasons import explain
+from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table
+from doubles.api_server import attempt, brief, job, rank
+
+HERE = Path(__file__).parent / "cli"
+NOW = datetime(2026, 1, 17, 12, 5, tzinfo=UTC)
+
+JOBS: Any = [
+    brief(),
+    brief(
+        id="019a8c3f-2b42-7000-8000-000000000002",
+        name="a-very-long-name-that-somebody-gave-to-an-ablation-over-seeds-and-rates",
+        status="pending",
+        reason="waits for 8 GPUs: 2 of 8 are free on local/here; another job holds 6",
+        gpus=8,
+        provider=None,
+        region=None,
+        cost_usd=0.0,
+        progress=None,
+        started_at=None,
+    ),
+    brief(
+        id="019a8c3f-2b43-7000-8000-000000000003",
+        name="Größe-学習",
+        status="failed",
+        reason="rank 1 exited with 1\x1b[31m",
+        cost_usd=0.0421,
+        progress=0.999,
+        created_at="2026-01-14T12:05:00Z",
+        started_at="2026-01-14T12:05:10Z",
+        finished_at="2026-01-15T13:05:10Z",
+    ),
+]
+
+FAILED: Any = job(
+    status="failed",
+    reason="rank 1 exited with 1 after 3 retries",
+    origin="019a8c3f-0000-7000-8000-000000000009",
+    timestamps=job()["timestamps"] | {"finished_at": "2026-01-17T11:02:03Z"},
+)
+FAILED_ATTEMPTS: Any = [
+    attempt(phase="ended", outcome="lost", reason="node-1 is gone", ended_at="2026-01-17T10:20:00Z"),
+    attempt(
+        number=1,
+        phase="ended",
+        outcome="failed",
+        started_at="2026-01-17T10:21:00Z",
+        ended_at="2026-01-17T11:02:03Z",
+        ranks=[rank(0, state="exited", signal=15), rank(1, state="exited", exit_code=1)],
+        reason="rank 1 exited with 1",
+    ),
+]
+OFFER = {
+    "provider": "local",
+    "region": "here",
+    "backend": "local",
+    "instance_type": "this-machine",
+    "gpu": "slot",
+    "gpus": 4,
+    "price_per_hour_usd": 1.25,
+    "is_spot": False,
+    "free_gpus": 8,
+}
+CHOSEN = OFFER | {
+    "count": 2,
+    "processes_per_node": 4,
+    "estimated_hours": 6.5,
+    "estimated_cost_usd": 16.25,
+    "why": "the cheapest that fits, and the machines are already here and warm",
+}
+PLAN: Any = {
+    "chosen": CHOSEN,
+    "alternatives": [CHOSEN | {"instance_type": "other", "price_per_hour_usd": 2.0, "is_spot": True, "why": "dearer"}],
+    "rejections": [OFFER | {"instance_type": f"small-{i}", "reason": "has 1 GPU, 4 are needed"} for i in range(7)],
+    "reason": None,
+    "warnings": ["constraints.deadline has passed"],
+}
+NO_PLACE: Any = {
+    "chosen": None,
+    "alternatives": [],
+    "rejections": [OFFER | {"reason": "2 of 4 GPUs are free", "is_temporary": True}],
+    "reason": "every machine that fits is taken",
+    "warnings": [],
+}
+EVENTS: Any = [
+    {"seq": 1, "at": "2026-01-17T10:00:00Z", "from": None, "to": "pending"},
+    {"seq": 2, "at": "2026-01-17T10:00:01Z", "from": "pending", "to": "scheduled", "reason": "the cheapest that fits"},
+    {"seq": 3, "at": "2026-01-17T10:00:02Z", "kind": "lease", "id": "lease-1", "type": "LeaseStarted", "body": {}},
+]
+POINTS: Any = [
+    {"attempt": 0, "rank": r, "n": i, "t": 1000 * i, "step": 100 * i, "values": {"loss": 2.5 / (i + 1), "lr": 1e-4}}
+    for i in range(3)
+    for r in range(2)
+]
+POINTS.append({"attempt": 0, "rank": 0, "n": 3, "t": 3000, "step": None, "values": {"accuracy": None}})
+CHECKPOINTS: Any = [
+    {"step": 100, "uri": "file:///c/step-100", "size_bytes": 1536, "created_at": "2026-01-17T12:04:00Z"},
+    {"step": 2000, "uri": "file:///c/step-2000", "size_bytes": 5 << 30, "created_at": "2026-01-17T12:05:00Z"},
+]
+TOKENS: Any = [
+    {"id": "token-1", "name": "laptop", "user_id": "ada", "created_at": "2026-01-01T00:00:00Z"},
+    {
+        "id": "token-2",
+        "name": "ci",
+        "user_id": "ada",
+        "created_at": NOW.isoformat(),
+        "expires_at": "2026-02-01T00:00:00Z",
+    },
+    {"id": "token-3", "name": "old", "user_id": "bob", "created_at": NOW.isoformat(), "revoked_at": NOW.isoformat()},
+]
+NODES: Any = [
+    {"id": "node-1", "provider": "local", "region": "here", "state": "active", "devices": ["0", "1"], "job_id": "j"}
+]
+
+TEXTS = {
+    "ps-80": lambda: job_table(JOBS, NOW, width=80),
+    "ps-140": lambda: job_table(JOBS, NOW, width=140),
+    "ps-piped": lambda: job_table(JOBS, NOW, width=None),
+    "ps-wide": lambda: job_table(JOBS, NOW, width=None, is_wide=True),
+    "describe-running": lambda: job_page(job(), [attempt()], NOW),  # type: ignore[arg-type, list-item]
+    "describe-failed": lambda: job_page(FAILED, FAILED_ATTEMPTS, NOW),
+    "why-failed": lambda: explain(FAILED, FAILED_ATTEMPTS, {}).lines(),
+    "why-held": lambda: explain(job(desired="hold", status="pending", reason="held by ada"), [], {}).lines(),  # type: ignore[arg-type]
+    "why-waiting": lambda: explain(
+        job(status="pending"),  # type: ignore[arg-type]
+        [],
+        {"tasks": [{"reason": "attempt 0 failed; the next one waits", "not_before": "2026-01-17T12:06:00Z"}]},
+    ).lines(),
+    "plan-80": lambda: plan_lines(PLAN, width=80),
+    "plan-140": lambda: plan_lines(PLAN, width=140),
+    "plan-no-place": lambda: plan_lines(NO_PLACE, width=80),
+    "events": lambda: event_lines(EVENTS),
+    "metrics-80": lambda: metric_table(POINTS, 63_000, width=80),
+    "checkpoints": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
+    "tokens": lambda: token_table(TOKENS, NOW, width=80),
+    "nodes": lambda: node_table(NODES, width=80),
+}
+
+
+@pytest.fixture(autouse=True)
+def utc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_text_is_as_reviewed(name: str) -> None:
+    text = "\n".join(TEXTS[name]()) + "\n"
+    golden = HERE / f"{name}.txt"
+    if os.environ.get("CRUCIBLE_REWRITE_GOLDEN") == "1":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_every_file_belongs_to_a_text() -> None:
+    assert {path.stem for path in HERE.glob("*.txt")} == set(TEXTS)
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_table_fits_the_terminal(width: int) -> None:
+    assert all(len(line) <= width for line in job_table(JOBS, NOW, width=width))
