@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from crucible.agent import bundle
 from crucible.model.errors import NoCapacity, OrderRejected, RateLimited
 from crucible.model.lease import Machine, MachineState
 from crucible.providers.local import LocalProvider, processes
@@ -63,6 +64,17 @@ class TestLocalProvider(SellerContract):
     @pytest.fixture
     def world(self, world: LocalWorld) -> LocalWorld:
         return world
+
+
+class TestLocalProviderWithTheAgent(SellerContract):
+    """The real one. There is no server: it keeps asking for one, which is all that a seller's test needs."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> Iterator[LocalWorld]:
+        bundle.build(tmp_path / "agent.pyz")
+        made = LocalWorld(tmp_path / "root", tmp_path / "agent.pyz")
+        yield made
+        made.close()
 
 
 # --- what the agent gets ------------------------------------------------------------------------------

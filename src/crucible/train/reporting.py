@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from .events import emit
 from .numbers import number
 from .stderr import warn_once
+
+# An agent takes no more values in one event.
+MAX_VALUES = 1000
 
 
 def log(step: Optional[int] = None, **metrics: Any) -> None:
@@ -24,14 +27,20 @@ def progress(step: Optional[int] = None, total: Optional[int] = None, fraction: 
 
 
 def send_metrics(step: Optional[int], metrics: Mapping[str, Any]) -> None:
+    at, values = _whole("step", step), _numbers(metrics)
+    names = list(values)
+    for start in range(0, len(names), MAX_VALUES):
+        emit("metrics", step=at, values={name: values[name] for name in names[start : start + MAX_VALUES]})
+
+
+def _numbers(metrics: Mapping[str, Any]) -> Dict[str, Any]:
     values = {}
     for name, value in metrics.items():
         try:
             values[str(name)] = number(value)
         except TypeError as error:
             warn_once("metric " + str(name), "metric {!r} is left out: {}".format(name, error))
-    if values:
-        emit("metrics", step=_whole("step", step), values=values)
+    return values
 
 
 def _whole(name: str, value: Any) -> Optional[int]:

@@ -110,8 +110,16 @@ def test_after_a_short_write_the_next_event_starts_on_its_own_line(
     assert [json.loads(lines[i])["step"] for i in (0, 2)] == [1, 3]
 
 
+def test_very_many_metrics_are_sent_in_pieces(run_dir: Path) -> None:
+    train.log(1, **{f"metric_{i}": float(i) for i in range(2500)})
+    events = reported(run_dir)
+    assert [len(event["values"]) for event in events] == [1000, 1000, 500] and {event["step"] for event in events} == {
+        1
+    }
+
+
 def test_an_event_longer_than_a_line_may_be_is_dropped(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    train.log(1, **{f"metric_{i}": float(i) for i in range(20_000)})
+    train.log(1, **{"x" * 1000 + str(i): float(i) for i in range(500)})
     train.log(2, loss=1.0)
     assert [event["step"] for event in reported(run_dir)] == [2]
     assert "too long" in capsys.readouterr().err
