@@ -79,7 +79,12 @@ class MapOf:
 
     def _pair(self, key: Scalar, value: Node, path: str, reading: Reading) -> tuple[Any, Any]:
         here = below(path, key.text)
-        return self.key.read(key, here, reading), self.value.read(value, here, reading)
+        return self.key.read(_as_text(key), here, reading), self.value.read(value, here, reading)
+
+
+def _as_text(key: Scalar) -> Scalar:
+    """A name is text, even if it is `null` or `~`."""
+    return Scalar(key.text, False, key.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ def _free(node: Node, path: str, reading: Reading) -> Any:
             return [_free(item, f"{path}[{i}]", reading) for i, item in enumerate(node.items)]
         case Entries():
             for key, _ in node.entries:
-                _FREE_NAME.read(key, below(path, key.text), reading)
+                _FREE_NAME.read(_as_text(key), below(path, key.text), reading)
             return {key.text: _free(value, below(path, key.text), reading) for key, value in node.entries}
     try:
         return free_scalar(node)

@@ -20,6 +20,7 @@ from crucible.model.spec import (
     Resources,
     Retry,
 )
+from crucible.model.units import MicroUsd
 from crucible.spec import format_problems, load
 
 SEED_000 = Path(__file__).parents[2] / "golden/spec/good/seed000.yaml"
@@ -53,7 +54,7 @@ def test_the_sample_of_seed_000_means_what_it_says() -> None:
             dataset="s3://datasets/imagenet", locality=Locality.REQUIRED, replication_policy=Replication.PRE_STAGE
         ),
         constraints=Constraints(
-            budget=100_000_000,  # type: ignore[arg-type]
+            budget=MicroUsd(100_000_000),
             deadline=datetime(2024, 1, 15, 10, tzinfo=UTC),
             allow_spot=True,
             min_reliability=0.9,
@@ -163,6 +164,12 @@ def test_text_is_taken_as_written() -> None:
 )
 def test_flags_take_the_words_of_yaml(written: str, value: bool) -> None:
     assert job(f"constraints: {{allow_spot: {written}}}").constraints.allow_spot is value
+
+
+def test_names_of_the_user_are_text_too() -> None:
+    spec = job("env: {NULL: a, yes: b, on: c}\n  sweep: {null: 1, 010: 2, no: {~: 3}}")
+    assert spec.env == {"NULL": "a", "yes": "b", "on": "c"}
+    assert spec.sweep == {"null": 1, "010": 2, "no": {"~": 3}}
 
 
 def test_a_command_is_text_for_the_shell_or_a_list_of_words() -> None:
