@@ -68,7 +68,7 @@ def money(name: str, *, null: bool = False) -> Column[int]:
 
 def dollars(name: str, micro: str) -> Column[Any]:
     """A column in dollars, for people who read the tables; the program never does."""
-    return Column(name, Numeric(18, 6), Computed(f"{micro} / 1000000.0", persisted=True))
+    return Column(name, Numeric(20, 6), Computed(f"{micro} / 1000000.0", persisted=True))
 
 
 def known(column: str, kind: type[StrEnum]) -> CheckConstraint:

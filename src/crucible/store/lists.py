@@ -70,7 +70,7 @@ def jobs(tx: Transaction, query: JobQuery) -> JobPage:
 @cache
 def _page(given: frozenset[str], statuses: int) -> Sql:
     """One statement per combination of filters, so that each can use its index."""
-    query = select(*_SUMMARY).join(t.progress, _PROGRESS, isouter=True)
+    query = select(*_SUMMARY).select_from(t.jobs).join(t.progress, _PROGRESS, isouter=True)
     if "user_id" in given:
         query = query.where(_J.user_id == bindparam("user_id"))
     if "name" in given:
