@@ -14,6 +14,7 @@ from crucible.spec.problems import NOWHERE, Problem, invalid_spec, shown
 
 MAX_FILES = 100_000
 MAX_BYTES = 512 * 1024**2
+MAX_NAME = 1024  # agents refuse longer ones
 MAX_FOLDERS = 100_000  # links to folders can multiply them
 
 _IGNORE_FILES = (".gitignore", ".crucibleignore")  # the last has the last word
@@ -136,7 +137,7 @@ def _look(entry: os.DirEntry[str], folder: _Folder, top: Path) -> SourceFile | _
         return _inner_folder(path, name, key, folder, status)
     if not stat.S_ISREG(status.st_mode):
         return None  # sockets, pipes and devices mean nothing elsewhere
-    return SourceFile(_encodable(name), path, status.st_size)
+    return SourceFile(_portable(name), path, status.st_size)
 
 
 def _inner_folder(path: Path, name: str, key: bytes, outer: _Folder, status: os.stat_result) -> _Folder:
@@ -180,9 +181,15 @@ def _status(path: Path, name: str) -> os.stat_result:
         raise unreadable(name, error) from None
 
 
-def _encodable(name: str) -> str:
+def _portable(name: str) -> str:
+    """`name`, if every node takes it."""
+    hint = "rename it or name it in .crucibleignore"
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise cannot_ship(name, "its name is not UTF-8", "rename it or name it in .crucibleignore") from None
+        raise cannot_ship(name, "its name is not UTF-8", hint) from None
+    if "\\" in name:
+        raise cannot_ship(name, "its name has a backslash", hint)
+    if len(name) > MAX_NAME:
+        raise cannot_ship(name, f"its path is longer than {MAX_NAME} characters", hint)
     return name

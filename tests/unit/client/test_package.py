@@ -294,6 +294,16 @@ def test_a_name_that_is_not_utf8_is_refused(root: Path) -> None:
     assert "its name is not UTF-8" in str(refused(root)["message"])
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"), [("a\\b.py", "backslash"), ("/".join(["x" * 200] * 6), "longer than 1024")]
+)
+def test_a_name_that_an_agent_would_refuse_is_refused_before_anything_is_sent(
+    root: Path, name: str, reason: str
+) -> None:
+    fill(root, name)
+    assert reason in str(refused(root)["message"])
+
+
 # --- entrypoints -------------------------------------------------------------------------------
 
 
