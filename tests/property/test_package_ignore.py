@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from crucible.client.package import pack
 from crucible.client.source import files_under
 
-NAMES = "a|b|ab|abc|a.py|b.log|Ab|é|a b|a |[x]|#c|!d|x-y|-|]|*|0|a\tb".split("|")
+NAMES = [
+    "a", "b", "ab", "abc", "a.py", "b.log", "Ab", "é", "a b", "a ", "[x]", "#c", "!d", "x-y", "-", "]", "*", "0", "a\tb",
+]  # fmt: skip
 TOKENS = [
     "a", "b", "ab", "abc", ".py", ".log", "é", " ", "/", "/", "*", "**", "***", "?", "!", "#", "\\", "\\ ", "\\*", "-",
     "[ab]", "[!a]", "[^a-b]", "[a-c]", "[]x]", "[[:alpha:]]", "[[:space:]]", "[![:punct:]]", "[[:bad:]]", "[", "]",
