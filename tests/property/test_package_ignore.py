@@ -12,7 +12,8 @@ from crucible.client.package import pack
 from crucible.client.source import files_under
 
 NAMES = [
-    "a", "b", "ab", "abc", "a.py", "b.log", "Ab", "é", "a b", "a ", "[x]", "#c", "!d", "x-y", "-", "]", "*", "0", "a\tb",
+    "a", "b", "ab", "abc", "a.py", "b.log", "Ab", "é", "a b", "a ", "[x]", "#c", "!d", "x-y", "-", "]", "*", "0",
+    "a\tb",
 ]  # fmt: skip
 TOKENS = [
     "a", "b", "ab", "abc", ".py", ".log", "é", " ", "/", "/", "*", "**", "***", "?", "!", "#", "\\", "\\ ", "\\*", "-",
