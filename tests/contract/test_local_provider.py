@@ -1,6 +1,7 @@
 """This computer as a seller (D11, E5), with a double of the agent at the process boundary."""
 
 import asyncio
+import errno
 import json
 import os
 import random
@@ -345,6 +346,25 @@ def test_what_a_dead_agent_left_behind_is_killed_before_its_devices_are_sold(
         await until(has_child)
         world.crash(machine.id)
         await until(lambda: state_is(seller, machine.id, MachineState.GONE))
+        assert world.processes() == []
+
+    asyncio.run(scenario())
+
+
+def test_machines_end_on_kernels_without_handles_for_processes_too(
+    world: LocalWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(processes.os, "pidfd_open", missing)
+
+    async def scenario() -> None:
+        seller = world.open(stop_grace=timedelta(0))
+        order, (machine,) = await bought(seller)
+        await all_become(seller, order, MachineState.RUNNING)
+        await seller.delete(machine.id)
+        await gone(seller, order)
         assert world.processes() == []
 
     asyncio.run(scenario())

@@ -53,7 +53,7 @@ def checkpoints() -> List[Checkpoint]:
 
 def checkpoint_at(step: int) -> Optional[Checkpoint]:
     """The checkpoint of `step`, if there is one and every byte of it is right."""
-    return _store().find(step)
+    return _store().find(valid_step(step))
 
 
 def _store() -> CheckpointStore:

@@ -1,8 +1,10 @@
 """The processes of a machine: its agent and everything below it carry the machine's id in their environment. A process
-is signalled only after it was seen to carry the id, through a handle that cannot come to mean another one.
+is signalled only after it was seen to carry the id, through a handle that cannot come to mean another one where the
+kernel has such handles.
 
 Without /proc (macOS) only the agent and its process group can be reached: what an agent leaves behind lives on."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -57,7 +59,10 @@ def signal_carrier(pid: int, machine_id: str, signum: signal.Signals) -> bool:
         with pinned(pid) as handle:
             if mark_of(pid) != machine_id:
                 return False
-            signal.pidfd_send_signal(handle, signum)
+            if handle is None:
+                os.kill(pid, signum)
+            else:
+                signal.pidfd_send_signal(handle, signum)
     except OSError:
         return False
     return True
@@ -91,9 +96,16 @@ def mark_of(pid: int) -> str | None:
 
 
 @contextmanager
-def pinned(pid: int) -> Iterator[int]:
-    """A handle that stays with this very process: its number may be used again, the handle never means another."""
-    handle = os.pidfd_open(pid)
+def pinned(pid: int) -> Iterator[int | None]:
+    """A handle that stays with this very process: its number may be used again, the handle never means another. None
+    before Linux 5.3, and in containers that forbid it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EPERM):
+            raise
+        yield None
+        return
     try:
         yield handle
     finally:
