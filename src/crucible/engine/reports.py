@@ -52,6 +52,8 @@ class Reports:
             await self._note_progress(home, item)
         for saved in report.checkpoints:
             await self._checkpoint(home, saved)
+        if any(rank.state == "exited" for rank in report.ranks):
+            await self.flush()  # the last progress is known before the end is
         for rank in report.ranks:
             await self._rank(home, rank)
         if report.streams or report.progress:
