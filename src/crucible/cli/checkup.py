@@ -88,7 +88,7 @@ def _local(local: Embedded) -> Iterator[Check]:
     try:
         check_installed()
     except PlatformError as error:
-        yield Check("server", BAD, error.message, "pip install 'crucible[server]'")
+        yield Check("server", BAD, error.message)
         return
     yield check_folder(local.home)
     endpoint = local.endpoint()

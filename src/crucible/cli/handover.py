@@ -4,7 +4,7 @@ from crucible.cli import exits
 from crucible.cli.output import Out
 from crucible.cli.session import connect
 from crucible.cli.views.jobs import cost
-from crucible.cli.watching import follow, wait_for_end
+from crucible.cli.watching import follow, leaving, wait_for_end
 from crucible.cli.wording import duration, moment
 from crucible.client.shapes import JobView, Submitted
 
@@ -16,23 +16,10 @@ def hand_over(out: Out, made: Submitted, *, is_followed: bool) -> int:
         out.show(dict(made), lambda: [job_id])
         out.note(f"submitted; follow it with crucible logs -f {job_id}")
         return exits.OK
-    try:
+    with leaving(out, job_id):
         job = _stay(out, job_id)
-    except KeyboardInterrupt:
-        out.warn(detached(job_id))
-        return exits.INTERRUPTED
     out.note(ending(job))
     return exits.of_job(job["status"])
-
-
-def detached(job_id: str) -> str:
-    lines = (
-        "",
-        "detached; the job goes on",
-        f"  come back: crucible logs -f {job_id}",
-        f"  stop it:   crucible cancel {job_id}",
-    )
-    return "\n".join(lines)
 
 
 def ending(job: JobView) -> str:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 
 from crucible.cli.output import Out
 from crucible.cli.views.jobs import job_table
@@ -23,7 +22,7 @@ class Listing:
     limit: int
 
     def read(self) -> list[JobBrief]:
-        return list(islice(self.client.all_jobs(status=",".join(self.status) or None, limit=self.limit), self.limit))
+        return list(self.client.all_jobs(status=",".join(self.status) or None, limit=self.limit))
 
 
 def show(out: Out, jobs: Sequence[JobBrief], *, is_everything: bool) -> None:

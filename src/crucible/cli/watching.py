@@ -3,8 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
+import click
+
+from crucible.cli import exits
 from crucible.cli.logprint import LogPrinter
 from crucible.cli.output import Out
 from crucible.cli.views.events import what
@@ -73,6 +77,20 @@ def follow(out: Out, connect: Callable[[], Client], job_id: str, *, is_told: boo
         return job
 
 
+@contextmanager
+def leaving(out: Out, job_id: str) -> Iterator[None]:
+    """Ctrl-C within it leaves the job alone and says how to come back."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        out.warn(
+            "\ndetached; the job goes on\n"
+            f"  come back: crucible logs -f {job_id}\n"
+            f"  stop it:   crucible cancel {job_id}"
+        )
+        raise click.exceptions.Exit(exits.INTERRUPTED) from None
+
+
 def count_ranks(client: Client, job_id: str) -> int:
     return max((len(attempt.get("ranks", [])) for attempt in client.attempts(job_id)), default=1)
 
@@ -82,5 +100,5 @@ def _narrate(client: Client, job_id: str, out: Out) -> None:
         for event in new_events(client, job_id):
             reason = event.get("reason")
             out.note(f"» {what(event)}" + (f": {reason}" if reason else ""))
-    except PlatformError:
-        pass  # whoever reads the log says what is wrong with the server
+    except (PlatformError, OSError):
+        pass  # whoever reads the log says what is wrong with the server, or that nobody listens

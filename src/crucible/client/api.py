@@ -62,7 +62,7 @@ class Client:
         left = limit
         while left is None or left > 0:
             page = self.jobs(status=status, name=name, limit=min(PAGE, left or PAGE), cursor=cursor)
-            yield from page["items"]
+            yield from page["items"][:left]
             left = None if left is None else left - len(page["items"])
             cursor = page["next_cursor"]
             if not cursor:

@@ -66,21 +66,25 @@ class Embedded:
         """The endpoint of a server that answers; `started` is told when it had to be started."""
         endpoint = self.endpoint()
         if endpoint is None or not _answers(endpoint):
-            started(self.start(()))
+            self.start((), started)
             endpoint = self.endpoint()
         if endpoint is None:
             raise LocalServerFailed(f"the local server stopped again at once; see {self.log}")
         return endpoint
 
-    def start(self, options: Sequence[str]) -> Running:
-        """Start it in the background and wait until it is ready. If somebody else is starting it, wait for that."""
+    def start(self, options: Sequence[str], started: Callable[[Running], None] | None = None) -> Running:
+        """Start it in the background and wait until it is ready; `started` is told. If somebody else is starting it,
+        wait for that."""
         check_installed()
         self._make_home()
         with _only_one(self.home / "start.lock"):
             running = self.running()
             if running is not None:
                 return self._wait_ready(running.pid, is_child=False)
-            return self._wait_ready(self._spawn(options), is_child=True)
+            running = self._wait_ready(self._spawn(options), is_child=True)
+        if started is not None:
+            started(running)
+        return running
 
     def stop(self) -> Running | None:
         """Ask it to stop and wait until it has; None if none runs. Jobs go on and wait for the next server."""
@@ -116,8 +120,9 @@ class Embedded:
             ) from error
 
     def _spawn(self, options: Sequence[str]) -> int:
-        """posix_spawn, so that no handle of ours owns the process: it outlives this command."""
-        argv = [sys.executable, "-m", MODULE, "server", "--data-dir", str(self.home), *options]
+        """posix_spawn, so that no handle of ours owns the process: it outlives this command. With -P, so that a file
+        called random.py in the folder of a user's job is not taken for the library's."""
+        argv = [sys.executable, "-P", "-m", MODULE, "server", "--data-dir", str(self.home), *options]
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -156,8 +161,8 @@ def check_installed() -> None:
     missing = [name for name in (*NEEDED, MODULE) if importlib.util.find_spec(name) is None]
     if missing:
         raise ServerNotInstalled(
-            "no server is configured, and the local server is not installed: "
-            "run pip install 'crucible[server]', or use another's with crucible login URL",
+            "the local server is not installed: run pip install 'crucible[server]', "
+            "or use a server elsewhere with crucible login URL",
             missing=missing,
         )
 

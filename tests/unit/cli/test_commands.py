@@ -1,6 +1,7 @@
 """Commands against a server whose answers we wrote: what is printed where, and with which exit code."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,22 @@ def test_events_are_printed_in_order(crucible: Any, serve: Any) -> None:
     lines = crucible("events", ID, "--all").out.splitlines()
     assert [line.split("  ", 1)[1] for line in lines] == ["pending", "pending → failed  r"]
     assert server.requests[0].query["all"] == "true"
+
+
+@pytest.mark.parametrize("since", ["10m", "1.5h", "2026-01-17T10:00:00Z"])
+def test_since_is_sent_as_a_moment(crucible: Any, serve: Any, since: str) -> None:
+    server = serve(one_job() | {f"GET /v1/jobs/{ID}/logs": {}})
+    crucible("logs", ID, "--since", since, "--rank", "1", "--tail", "5")
+    query = server.requests[0].query
+    assert datetime.fromisoformat(query["since"]).tzinfo is not None
+    assert (query["rank"], query["tail"], query["format"]) == ("1", "5", "json")
+
+
+@pytest.mark.parametrize("since", ["soon", "m", "2026", "99999999999d"])
+def test_a_since_that_is_no_time_is_refused(crucible: Any, since: str) -> None:
+    ran = crucible("logs", ID, "--since", since)
+    assert ran.code == 2
+    assert "10m" in ran.err
 
 
 # --- changes ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ def events(out: Out, job: str, everything: bool, follow: bool) -> None:
     """What happened to a job, and when."""
     from crucible.cli.session import connect, find_job
     from crucible.cli.views.events import event_line, event_lines
-    from crucible.cli.watching import new_events
+    from crucible.cli.watching import leaving, new_events
 
     with connect(out) as client:
         job_id = find_job(client, job)
@@ -23,5 +23,6 @@ def events(out: Out, job: str, everything: bool, follow: bool) -> None:
             found = client.events(job_id, everything=everything)
             out.show({"items": found}, lambda: event_lines(found))
             return
-        for event in new_events(client, job_id, everything=everything, on_trouble=out.trouble):
-            out.record(event) if out.is_for_programs else out.live(event_line(event) + "\n")
+        with leaving(out, job_id):
+            for event in new_events(client, job_id, everything=everything, on_trouble=out.trouble):
+                out.record(event) if out.is_for_programs else out.live(event_line(event) + "\n")

@@ -12,20 +12,18 @@ if TYPE_CHECKING:
     from crucible.client.api import Client
 
 
-class Since(click.ParamType[str]):
-    """A time, or how long ago: 90s, 10m, 2h, 1d, 2026-01-17T10:00:00Z."""
-
-    name = "time"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value)
-        units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-        try:
-            if text[-1:] in units:
-                return (datetime.now(UTC) - timedelta(**{units[text[-1]]: float(text[:-1])})).isoformat()
-            return datetime.fromisoformat(text).astimezone(UTC).isoformat()
-        except (ValueError, OverflowError):
-            self.fail(f"{text!r} is neither a duration like 10m nor a time like 2026-01-17T10:00:00Z", param, ctx)
+def since_when(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The moment meant by a time or by how long ago: 90s, 10m, 2h, 1d, 2026-01-17T10:00:00Z."""
+    if value is None:
+        return None
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+    try:
+        if value[-1:] in units:
+            return (datetime.now(UTC) - timedelta(**{units[value[-1]]: float(value[:-1])})).isoformat()
+        return datetime.fromisoformat(value).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        wrong = f"{value!r} is neither a duration like 10m nor a time like 2026-01-17T10:00:00Z"
+        raise click.BadParameter(wrong, ctx, param) from None
 
 
 @click.command(
@@ -34,7 +32,7 @@ class Since(click.ParamType[str]):
 @job_argument
 @click.option("-f", "--follow", is_flag=True, help="Stay until the job has ended; Ctrl-C leaves it running.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
-@click.option("--since", type=Since(), help="Begin at that time, or so long ago: 10m, 2h.")
+@click.option("--since", callback=since_when, metavar="TIME", help="Begin at that time, or so long ago: 10m, 2h.")
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Only that rank.")
 @click.option("--attempt", type=click.IntRange(0), metavar="N", help="Only that attempt; the first is 0.")
 @click.option("--previous", is_flag=True, help="Only the attempt before the newest.")
@@ -57,7 +55,7 @@ def logs(
     """
     from crucible.cli.logprint import LogPrinter
     from crucible.cli.session import connect, find_job
-    from crucible.cli.watching import count_ranks
+    from crucible.cli.watching import count_ranks, leaving
 
     if previous and attempt is not None:
         raise click.UsageError("--previous and --attempt exclude each other")
@@ -67,15 +65,12 @@ def logs(
         records = client.logs(
             job_id, follow=follow, tail=tail, since=since, rank=rank, attempt=wanted, on_trouble=out.trouble
         )
-        if out.is_for_programs:
-            for record in records:
-                out.record(record)
-            return
         ranks = (lambda: 1) if rank is not None else (lambda: count_ranks(client, job_id))
         printer = LogPrinter(out, ranks=ranks, has_times=timestamps, is_live=follow)
-        for record in records:
-            printer.print(record)
-        printer.end()
+        with leaving(out, job_id):
+            for record in records:
+                out.record(record) if out.is_for_programs else printer.print(record)
+            printer.end()
 
 
 def _previous(client: "Client", job_id: str) -> int:

@@ -17,10 +17,12 @@ def wait(out: Out, job: str, timeout: float | None) -> int:
     0 completed, 100 failed, 103 cancelled, 8 still running when the time was up. The job does not mind.
     """
     from crucible.cli.session import connect, find_job
-    from crucible.cli.watching import wait_for_end
+    from crucible.cli.watching import leaving, wait_for_end
 
     with connect(out) as client:
-        ended = wait_for_end(client, find_job(client, job), timeout_s=timeout, on_trouble=out.trouble)
+        job_id = find_job(client, job)
+        with leaving(out, job_id):
+            ended = wait_for_end(client, job_id, timeout_s=timeout, on_trouble=out.trouble)
     reason = f": {ended['reason']}" if ended.get("reason") else ""
     out.show(ended, lambda: [] if out.quiet else [f"{ended['name']} {out.status(ended['status'])}{reason}"])
     return exits.of_job(ended["status"])

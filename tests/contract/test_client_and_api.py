@@ -1,0 +1,112 @@
+"""The client's words and the server's are the same: every route it calls exists, every field it reads is written."""
+
+import inspect
+import io
+import re
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import pytest
+from pydantic import BaseModel
+
+from crucible.api.access import TABLE
+from crucible.client import shapes
+from crucible.client.api import Client
+from crucible.wire import rest
+from doubles.http_server import Handler, Request, serving
+
+ID = "019a8c3f-2b41-7000-8000-000000000001"
+
+PAIRS: list[tuple[Any, type[BaseModel]]] = [
+    (shapes.Submitted, rest.Submitted),
+    (shapes.Changed, rest.Changed),
+    (shapes.Selected, rest.Selected),
+    (shapes.Cost, rest.Cost),
+    (shapes.Timestamps, rest.Timestamps),
+    (shapes.Progress, rest.Progress),
+    (shapes.JobView, rest.JobView),
+    (shapes.JobBrief, rest.JobBrief),
+    (shapes.JobPage, rest.JobPage),
+    (shapes.Artifact, rest.Artifact),
+    (shapes.MetricPoint, rest.MetricItem),
+    (shapes.MetricPage, rest.Metrics),
+    (shapes.Checkpoint, rest.CheckpointItem),
+    (shapes.Rank, rest.RankItem),
+    (shapes.Attempt, rest.AttemptItem),
+    (shapes.Node, rest.NodeItem),
+    (shapes.Token, rest.TokenItem),
+    (shapes.NewToken, rest.NewToken),
+    (shapes.User, rest.UserItem),
+    (shapes.Me, rest.Me),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda kind: kind.__name__)
+def test_every_field_the_client_reads_is_one_the_server_writes(ours: Any, theirs: type[BaseModel]) -> None:
+    assert set(get_type_hints(ours)) <= set(theirs.model_fields)
+
+
+CALLS: dict[str, Callable[[Client], object]] = {
+    "submit": lambda client: client.submit("n", "job: {}"),
+    "job": lambda client: client.job(ID),
+    "jobs": lambda client: client.jobs(),
+    "all_jobs": lambda client: list(client.all_jobs()),
+    "is_over": lambda client: client.is_over(ID),
+    "cancel": lambda client: client.cancel(ID),
+    "hold": lambda client: client.hold(ID, "why"),
+    "release": lambda client: client.release(ID),
+    "retry": lambda client: client.retry(ID),
+    "resume": lambda client: client.resume(ID),
+    "events": lambda client: client.events(ID),
+    "logs": lambda client: list(client.logs(ID)),
+    "open_log": lambda client: _opened(client),
+    "metrics": lambda client: client.metrics(ID),
+    "checkpoints": lambda client: client.checkpoints(ID),
+    "artifacts": lambda client: client.artifacts(ID),
+    "attempts": lambda client: client.attempts(ID),
+    "why": lambda client: client.why(ID),
+    "spec": lambda client: client.spec(ID),
+    "plan": lambda client: client.plan("job: {}"),
+    "validate": lambda client: client.validate("job: {}"),
+    "has_package": lambda client: client.has_package("0" * 64),
+    "upload_package": lambda client: client.upload_package("0" * 64, io.BytesIO(b"x"), 1),
+    "me": lambda client: client.me(),
+    "version": lambda client: client.version(),
+    "nodes": lambda client: client.nodes(),
+    "tokens": lambda client: client.tokens(),
+    "create_token": lambda client: client.create_token("n"),
+    "revoke_token": lambda client: client.revoke_token("t"),
+    "users": lambda client: client.users(),
+    "create_user": lambda client: client.create_user("n"),
+}
+
+
+def test_every_method_of_the_client_is_called_here() -> None:
+    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+    assert public - {"close"} == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_route_the_client_calls_is_one_the_server_has(name: str) -> None:
+    body = {"items": [], "next_cursor": None, "status": "completed", "spec_yaml": ""}
+
+    def answer(request: Request, reply: Handler) -> None:
+        if request.path.endswith("/logs"):
+            reply.begin_chunks()
+            reply.end_chunks()
+        else:
+            reply.json(body)
+
+    with serving(answer) as server, Client(server.transport()) as client:
+        CALLS[name](client)
+    for request in server.requests:
+        assert any(method == request.method and _fits(path, request.path) for method, path in TABLE), request
+
+
+def _opened(client: Client) -> None:
+    with client.open_log(ID, {}, 1.0) as stream:
+        list(stream.lines())
+
+
+def _fits(template: str, path: str) -> bool:
+    return re.fullmatch(re.sub(r"\{[a-z_]+\}", "[^/]+", template), path) is not None
