@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from crucible import __version__
 from crucible.cli.advice import advice
@@ -18,6 +19,9 @@ from crucible.client.embedded import Embedded, check_installed
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
 from crucible.model.errors import PlatformError
+
+# What the server reads where its database is from.
+DATABASE = "CRUCIBLE_DATABASE"
 
 OK, WARNING, BAD = "ok", "warning", "bad"
 
@@ -50,6 +54,8 @@ def checkup(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     local = config.embedded(environ)
     yield Check("configuration", OK, f"the local server in {local.home}")
     yield from _local(local)
+    if url := environ.get(DATABASE):
+        yield check_database(url)
 
 
 def check_server(endpoint: Endpoint) -> Iterator[Check]:
@@ -80,8 +86,6 @@ def _as_known_to(client: Client) -> Iterator[Check]:
     said = str(facts.get("version"))
     if said != __version__:
         yield Check("version", WARNING, f"server {said}, client {__version__}", "install the same version of both")
-    if database := facts.get("database"):
-        yield Check("database", OK, str(database))
 
 
 def _local(local: Embedded) -> Iterator[Check]:
@@ -111,6 +115,23 @@ def check_folder(home: Path) -> Check:
     if free < LEAST_FREE_BYTES:
         return Check("data folder", BAD, f"{place} has {size(free)} left", "free space, or set CRUCIBLE_HOME")
     return Check("data folder", OK, f"{home}, {size(free)} free")
+
+
+def check_database(url: str) -> Check:
+    """Whether it lets us in. The address is shown without its password."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        return Check("database", OK, "a file")
+    where = urlsplit(url).hostname or "a local socket"
+    try:
+        import psycopg
+    except ImportError:
+        return Check("database", BAD, "the driver of PostgreSQL is missing", "pip install 'crucible[postgres]'")
+    try:
+        with psycopg.connect(url, connect_timeout=int(ANSWER_TIMEOUT_S)) as connection:
+            return Check("database", OK, f"PostgreSQL {connection.info.server_version // 10000} at {where}")
+    except psycopg.Error as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Check("database", BAD, f"PostgreSQL at {where}: {said}", f"check {DATABASE}, and that it runs")
 
 
 def check_gpus() -> Check:

@@ -38,6 +38,7 @@ class Out:
         self._stdout = stdout or sys.stdout
         self._stderr = stderr or sys.stderr
         self._environ = os.environ if environ is None else environ
+        self._said: set[str] = set()
         self.is_terminal = self._stdout.isatty()
         self.has_colour = self.is_terminal and not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
 
@@ -75,6 +76,11 @@ class Out:
         """Progress and explanations; silent under --quiet."""
         if not self.quiet:
             self.warn(text)
+
+    def note_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.note(text)
 
     def warn(self, text: str) -> None:
         """Said even under --quiet."""

@@ -29,6 +29,17 @@ def connect(out: Out) -> Client:
     return _connect_embedded(config.embedded(os.environ), out)
 
 
+@contextmanager
+def running_server() -> Iterator[Client | None]:
+    """A client of the configured server, or of the local one if it runs; None otherwise. Starts nothing."""
+    endpoint = config.resolve(os.environ) or config.embedded(os.environ).endpoint()
+    if endpoint is None:
+        yield None
+        return
+    with Client(Transport(endpoint)) as client:
+        yield client
+
+
 def complete_jobs(incomplete: str) -> list[str]:
     """Ids and names that begin so, for the shell. Starts nothing and never fails."""
     try:
@@ -59,19 +70,8 @@ def _connect_embedded(local: Embedded, out: Out) -> Client:
 
     endpoint = local.endpoint() or local.ensure(started)
     if endpoint.version and endpoint.version != __version__:
-        out.note(
+        out.note_once(
             f"note: the local server is {endpoint.version}, this is {__version__}; restart it: crucible server stop"
         )
     transport = Transport(endpoint, relocate=relocate)
     return Client(transport)
-
-
-@contextmanager
-def running_server() -> Iterator[Client | None]:
-    """A client of the configured server, or of the local one if it runs; None otherwise. Starts nothing."""
-    endpoint = config.resolve(os.environ) or config.embedded(os.environ).endpoint()
-    if endpoint is None:
-        yield None
-        return
-    with Client(Transport(endpoint)) as client:
-        yield client
