@@ -1,7 +1,6 @@
 """The system's own clock, names and chance, behind the ports."""
 
 import asyncio
-import random
 import secrets
 import time
 import uuid
@@ -64,11 +63,5 @@ def uuid7(milliseconds: int, chance: int) -> uuid.UUID:
 
 
 class SystemRandom:
-    def __init__(self) -> None:
-        self._random = random.SystemRandom()
-
-    def uniform(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
-
     def token(self) -> str:
         return secrets.token_urlsafe(24)

@@ -13,7 +13,7 @@ from crucible.engine.keys import Keys
 from crucible.engine.wakes import Wakes
 from crucible.model.change import Change
 from crucible.model.errors import InvariantBroken
-from crucible.model.ids import JobId, TaskId
+from crucible.model.ids import JobId, NodeId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, SellerFacts
 from crucible.model.policy import Policy
@@ -48,6 +48,7 @@ class Context:
     claim_ttl: timedelta = CLAIM_TTL
     is_stopping: bool = False  # long polls end at once
     started_at: datetime = field(init=False)
+    heard_at: dict[NodeId, float] = field(init=False, default_factory=dict)  # by this server, monotonic
     _specs: "OrderedDict[JobId, JobSpec]" = field(init=False, default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
@@ -82,6 +83,11 @@ class Context:
         spec = self.spec_of(job)
         root = spec.checkpoint.dir or f"{self.checkpoint_root}/{job.lineage}"
         return f"{root}/{task_index}"
+
+    def is_quiet(self, node_id: NodeId) -> bool:
+        """Not heard here for a while: worth a look. Another server may have heard it."""
+        heard = self.heard_at.get(node_id)
+        return heard is None or self.clock.monotonic() - heard > self.policy.silence.total_seconds() / 2
 
     def tell(self, job_id: JobId, task_id: TaskId, changes: Sequence[Change]) -> None:
         """After a commit: wake whoever these changes concern."""

@@ -79,6 +79,8 @@ class Poller:
             await self._commit(changes)
         if changes or self._needs_a_look(after):
             context.tell_lease(after)
+        if after.phase is LeasePhase.CLOSED and after.node_id is not None:
+            context.heard_at.pop(after.node_id, None)
 
     async def _commit(self, changes: Sequence[Change]) -> None:
         try:
@@ -88,7 +90,9 @@ class Poller:
 
     def _needs_a_look(self, lease: Lease) -> bool:
         """Its task must notice silence, its order an overdue delete."""
-        return lease.node_id is not None or lease.phase is not LeasePhase.ACTIVE
+        if lease.phase is not LeasePhase.ACTIVE:
+            return True
+        return lease.node_id is not None and self._context.is_quiet(lease.node_id)
 
     async def _resolve(self, orders: Sequence[Order], machines: Sequence[Machine], began: datetime) -> None:
         for order in orders:

@@ -61,6 +61,7 @@ class Reports:
         return acks
 
     def heard(self, node_id: NodeId, usage: Mapping[str, float] | None = None) -> None:
+        self._context.heard_at[node_id] = self._context.clock.monotonic()
         self._beats[node_id] = Beat(node_id=node_id, at=self._context.clock.now(), usage=usage or {})
 
     async def flush(self) -> None:

@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from crucible.model.units import MicroUsd
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class JobType(StrEnum):
@@ -127,9 +124,9 @@ class JobSpec:
     command: tuple[str, ...] = ()  # argv; a YAML string becomes ("/bin/sh", "-c", text)
     code: str | None = None  # a local folder or file: what the client packs and ships
     setup: tuple[str, ...] = ()  # shell lines run once per node before the ranks
-    env: Mapping[str, str] = EMPTY
+    env: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
-    volumes: Mapping[str, str] = EMPTY
+    volumes: Mapping[str, str] = field(default_factory=dict)
     model: ModelPlugin | None = None
     resources: Resources = Resources()
     data: Data = Data()

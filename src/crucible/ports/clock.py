@@ -33,8 +33,6 @@ class Ids(Protocol):
 
 
 class Random(Protocol):
-    def uniform(self, low: float, high: float) -> float: ...
-
     def token(self) -> str:
         """At least 160 bits for secrets, from the system."""
         ...

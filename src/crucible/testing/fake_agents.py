@@ -1,5 +1,5 @@
-"""Agents in memory for the virtual loop: they speak the wire's messages to a Gateway and run pretend ranks; how long and how
-well, the spec's environment tells (SIM_SECONDS, SIM_FAILS, SIM_CHECKPOINT_EVERY, SIM_LINES)."""
+"""Agents in memory for the virtual loop: they speak the messages of the wire to a Gateway and run pretend ranks; how
+long and how well, the environment of the spec tells (SIM_SECONDS, SIM_FAILS, SIM_CHECKPOINT_EVERY, SIM_LINES)."""
 
 import asyncio
 import random

@@ -65,8 +65,5 @@ class SeededRandom:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 -- reproducible chance is the point
 
-    def uniform(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
-
     def token(self) -> str:
         return f"{self._random.getrandbits(192):048x}"
