@@ -183,13 +183,17 @@ class ServerDouble:
         with self._changed:
             self.enrolments.append(message)
             self._changed.notify_all()
-        return wire.Enrolled(
-            node_id="node-1",
-            node_key=NODE_KEY,
-            report_every_s=self.report_every_s,
-            servers=[self.url],
-            orphan_after_s=self.orphan_after_s,
-        ).model_dump_json().encode()
+        return (
+            wire.Enrolled(
+                node_id="node-1",
+                node_key=NODE_KEY,
+                report_every_s=self.report_every_s,
+                servers=[self.url],
+                orphan_after_s=self.orphan_after_s,
+            )
+            .model_dump_json()
+            .encode()
+        )
 
     def _wait_for_work(self, seen: str, wait_s: float) -> bytes:
         http = self._http

@@ -1,0 +1,102 @@
+"""From a folder with boot.json to a running node: one agent per folder, enrolled once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from . import VERSION, disk, facts
+from .identity import Identity, Refused
+from .link import Link, Servers
+from .node import Node
+from .rendezvous import Rendezvous
+from .words import Words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+_BOOT_FIELDS = ("enrolment_token", "order_id", "machine_id", "address")
+# Ends after which the machine serves nobody. Told to close, somebody else decides.
+_FINAL = ("retired", "orphaned", "gone")
+_POWER_OFF_TIMEOUT_S = 60.0
+
+
+def main(folder: str) -> int:
+    folder = os.path.abspath(folder)
+    lock = disk.take_lock(os.path.join(folder, "lock"), disk.LOOK_S)
+    words = Words(os.path.join(folder, "agent.log"))
+    if lock is None:
+        print("another agent already runs in %s; nothing to do" % folder, file=sys.stderr)
+        return 0
+    os.ftruncate(lock, 0)
+    os.write(lock, b"%d\n" % os.getpid())
+    boot = disk.read_json(os.path.join(folder, "boot.json")) or {}
+    missing = [name for name in _BOOT_FIELDS if not isinstance(boot.get(name), str)]
+    if missing:
+        return _leave(folder, words, "cannot start: boot.json in %s lacks %s" % (folder, ", ".join(missing)), 1)
+    # A signal before the node runs simply ends the agent: nothing has been started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        return _run(folder, boot, words)
+    except Refused as error:
+        return _leave(folder, words, "cannot enrol: %s" % error, 1)
+
+
+def _run(folder: str, boot: Dict[str, Any], words: Words) -> int:
+    boot_id = os.urandom(8).hex()
+    words.say("agent %s starts in %s (boot %s)" % (VERSION, folder, boot_id))
+    identity = Identity(folder)
+    servers = Servers(identity.servers + list(boot.get("servers") or []), boot.get("server_file"))
+    rendezvous = Rendezvous(identity.rendezvous_port)
+    identity.keep_port(rendezvous.port)
+    machine = facts.gather()
+    if not identity.is_enrolled:
+        message = identity.message(boot, boot_id, VERSION, machine)
+        identity.enrol(Link(servers, boot["enrolment_token"]), message, words)
+        words.say("enrolled")
+    # Everything below this machine is found by its name, supervisors included.
+    os.environ["CRUCIBLE_MACHINE_ID"] = boot["machine_id"]
+    node = Node(folder, _keep_program(folder), boot, boot_id, identity, servers, rendezvous, words)
+    signal.signal(signal.SIGTERM, lambda *_: node.close())
+    signal.signal(signal.SIGINT, lambda *_: node.close())
+    if machine["gpus"]:
+        node.watch_gpus()
+    end = node.run()
+    if end in _FINAL:
+        _power_off(boot.get("power_off"), words)
+    return _leave(folder, words, end, 0)
+
+
+def _keep_program(folder: str) -> str:
+    """A copy for the supervisors: the file we were started from may be replaced by a newer one at any time."""
+    program = os.path.join(folder, "agent.pyz")
+    temporary = program + ".tmp"
+    with open(sys.argv[0], "rb") as source, open(temporary, "wb") as copy:
+        copy.write(source.read())
+    os.replace(temporary, program)
+    return program
+
+
+def _leave(folder: str, words: Words, reason: str, status: int) -> int:
+    """Whoever started us finds the reason in a file."""
+    words.say("agent ends: %s" % reason)
+    try:
+        with open(os.path.join(folder, "agent.exit"), "w", encoding="utf-8") as file:
+            file.write(reason + "\n")
+    except OSError:
+        pass
+    return status
+
+
+def _power_off(argv: object, words: Words) -> None:
+    """A command given at boot; a machine that must stay on has none."""
+    if not isinstance(argv, list) or not argv:
+        return
+    words.say("powering off: %s" % argv[0])
+    try:
+        subprocess.run([str(each) for each in argv], stdin=subprocess.DEVNULL, timeout=_POWER_OFF_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        words.say("could not power off: %s" % error)

@@ -1,0 +1,76 @@
+"""The folders of attempts: what is there after a restart, and how they go away.
+
+DIR/attempts/<attempt>/code      the user's code, where its ranks run
+DIR/attempts/<attempt>/setup.sh
+DIR/attempts/<attempt>/rank-<r>  the run folder of a rank; `launch.json` and `token` are written here
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from . import disk, protocol
+from .rank import Rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
+
+
+class Attempts:
+    def __init__(self, folder: str, cgroup: Optional[str]) -> None:
+        self._attempts = os.path.join(folder, "attempts")
+        self._trash = os.path.join(folder, "trash")
+        self._cgroup = cgroup
+        os.makedirs(self._attempts, mode=0o700, exist_ok=True)
+        os.makedirs(self._trash, mode=0o700, exist_ok=True)
+        self._empty_trash()
+
+    def load(self) -> List[Rank]:
+        """The ranks an earlier agent of this folder knew."""
+        found = []
+        for attempt in sorted(os.listdir(self._attempts)):
+            for name in sorted(os.listdir(os.path.join(self._attempts, attempt))):
+                folder = os.path.join(self._attempts, attempt, name)
+                launch = _read_launch(folder)
+                if launch is not None:
+                    found.append(Rank(folder, launch, self._cgroup, is_adopted=True))
+        return found
+
+    def make(self, work: protocol.RankWork) -> Rank:
+        """The token goes into a file of its own: it must reach neither a command line nor an environment."""
+        attempt_id, number = work.key
+        folder = os.path.join(self._attempts, attempt_id, "rank-%d" % number)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor = os.open(os.path.join(folder, "token"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(work.token)
+        disk.write_json(os.path.join(folder, "launch.json"), work.launch)
+        return Rank(folder, work.launch, self._cgroup, is_adopted=False)
+
+    def discard(self, attempt_id: str) -> None:
+        """Out of sight at once, off the disk soon: a folder of code may be large."""
+        try:
+            os.rename(os.path.join(self._attempts, attempt_id), os.path.join(self._trash, attempt_id))
+        except OSError:
+            return
+        self._empty_trash()
+
+    def _empty_trash(self) -> None:
+        if os.listdir(self._trash):
+            threading.Thread(target=_remove_all, args=(self._trash,), daemon=True, name="trash").start()
+
+
+def _read_launch(folder: str) -> Optional[Dict[str, Any]]:
+    try:
+        return protocol.launch_from(disk.read_json(os.path.join(folder, "launch.json")) or {})
+    except protocol.Malformed:
+        return None
+
+
+def _remove_all(folder: str) -> None:
+    import shutil
+
+    for name in os.listdir(folder):
+        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

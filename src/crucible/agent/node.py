@@ -1,0 +1,294 @@
+"""The node: one loop that applies the work it hears, looks after its ranks and reports.
+
+Only this thread changes anything; the others wait for the network or prepare folders and leave word in the inbox.
+A server that is away changes nothing for a rank: only a picture of the work that does not hold it ends one."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+
+from . import processes, protocol
+from .attempts import Attempts
+from .delivery import Delivery
+from .exchange import GONE, Poller, Reporter
+from .facts import Usage
+from .link import Answer, Backoff, Link, Servers
+from .package import BadPackage
+from .prepare import Cancelled, Preparation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+    from .identity import Identity
+    from .rank import Rank
+    from .rendezvous import Rendezvous
+    from .words import Words
+
+# How often files are looked at while a rank runs, and while only a server is waited for.
+_TICK_S = 0.025
+_IDLE_TICK_S = 0.2
+# Reports are at least this far apart, so that a talkative program fills them.
+_GATHER_S = 0.05
+# Told to end, the agent tries so long to deliver what is left; a later agent of the same folder goes on.
+_LAST_WORDS_S = 10.0
+# Ranks that ran here are not started again by an old picture of the work.
+_REMEMBERED = 1000
+# The server could not use a report.
+_REFUSED = (400, 413, 422)
+
+
+class Node:
+    def __init__(
+        self,
+        folder: str,
+        program: str,
+        boot: Dict[str, Any],
+        boot_id: str,
+        identity: Identity,
+        servers: Servers,
+        rendezvous: Rendezvous,
+        words: Words,
+    ) -> None:
+        self._program = program
+        self._identity = identity
+        self._servers = servers
+        self._rendezvous = rendezvous
+        self._words = words
+        self._inbox: queue.SimpleQueue[Tuple[Callable[..., None], Tuple[Any, ...]]] = queue.SimpleQueue()
+        self._attempts = Attempts(folder, boot.get("cgroup"))
+        self._preparation = Preparation(folder, boot)
+        self._ranks: Dict[Tuple[str, int], Rank] = {}
+        self._usage = Usage()
+        self._delivery = Delivery(boot_id, self._ranks, self._usage)
+        key = identity.node_key
+        self._poller = Poller(Link(servers, key), words, self._told(self._apply), self._told(self._retired_long_ago))
+        self._reporter = Reporter(Link(servers, key), words, self._told(self._hear))
+        self._backoff = Backoff()
+        self._is_reporting = False
+        self._next_report = 0.0
+        self._next_heartbeat = 0.0
+        self._forgotten: Deque[Tuple[str, int]] = deque(maxlen=_REMEMBERED)
+        self._is_retiring = False
+        self._is_closing = False
+        self._is_gone = False
+        self._quiet_since: Optional[float] = None
+        self._end: Optional[str] = None
+
+    def run(self) -> str:
+        """Until the node is retired, orphaned or told to close; returns which."""
+        for rank in self._attempts.load():
+            self._ranks[rank.key] = rank
+            self._words.say("found rank %s (%s)" % (rank.mark, "running" if rank.is_live else "ended"))
+            self._begin(rank)
+        self._poller.start()
+        self._reporter.start()
+        # After the threads were started: they wait for the server meanwhile.
+        processes.become_subreaper()
+        while self._end is None:
+            self._turn()
+        return self._end
+
+    def watch_gpus(self) -> None:
+        self._usage.watch_gpus()
+
+    def close(self) -> None:
+        """For a signal handler: stop the ranks with their grace, deliver, end. A second call ends at once."""
+        self._tell(self._close)
+
+    # --- the loop ---------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        is_busy = any(rank.is_live for rank in self._ranks.values()) or self._delivery.has_news(time.monotonic())
+        try:
+            action, arguments = self._inbox.get(timeout=_TICK_S if is_busy else _IDLE_TICK_S)
+            action(*arguments)
+        except queue.Empty:
+            pass
+        for rank in list(self._ranks.values()):
+            was_live = rank.is_live
+            rank.look()
+            if was_live and not rank.is_live:
+                self._words.say("rank %s ended: %s" % (rank.mark, _words_of(rank.result or {})))
+        self._forget_settled()
+        if not any(rank.is_live for rank in self._ranks.values()):
+            self._rendezvous.hold()
+        now = time.monotonic()
+        self._report_if_due(now)
+        self._end = self._end or self._reason_to_end(now)
+
+    def _tell(self, action: Callable[..., None], *arguments: Any) -> None:
+        self._inbox.put((action, arguments))
+
+    def _told(self, action: Callable[..., None]) -> Callable[..., None]:
+        """The same as a message to the loop."""
+        return lambda *arguments: self._tell(action, *arguments)
+
+    def _reason_to_end(self, now: float) -> Optional[str]:
+        if any(rank.is_live for rank in self._ranks.values()):
+            self._quiet_since = None
+            return None
+        self._quiet_since = self._quiet_since or now
+        if self._is_gone:
+            return "gone"
+        if self._is_closing and (self._is_all_told() or now - self._quiet_since >= _LAST_WORDS_S):
+            return "closed"
+        if self._is_retiring and self._is_all_told():
+            return "retired"
+        if now - self._servers.heard_at >= self._identity.orphan_after_s:
+            return "orphaned"
+        return None
+
+    def _is_all_told(self) -> bool:
+        return not self._is_reporting and all(rank.is_exit_delivered for rank in self._ranks.values())
+
+    # --- work -------------------------------------------------------------------------------
+
+    def _apply(self, work: protocol.Work) -> None:
+        self._learn(work.servers)
+        wanted = {each.key: each for each in work.ranks}
+        for key, each in wanted.items():
+            if key not in self._ranks and not self._is_closing:
+                self._accept(each)
+            if key in self._ranks and each.stop:
+                self._ranks[key].stop(each.stop_reason)
+        for key, rank in self._ranks.items():
+            rank.is_in_work = key in wanted
+            if not rank.is_in_work:
+                rank.kill("it is no longer in the work of this node")
+        if work.retire and not self._is_retiring:
+            self._is_retiring = True
+            self._words.say("the server retires this node")
+
+    def _accept(self, work: protocol.RankWork) -> None:
+        try:
+            rank = self._attempts.make(work)
+        except OSError as error:
+            self._words.say("could not make the folder of rank %s/%d: %s" % (*work.key, error))
+            return
+        self._ranks[rank.key] = rank
+        if rank.key in self._forgotten:
+            # An old picture of the work, overtaken on its way: a rank runs once.
+            rank.conclude("it ran on this node before and was ended")
+        elif not work.stop:
+            self._begin(rank)
+
+    def _begin(self, rank: Rank) -> None:
+        if rank.is_live and not rank.was_begun():
+            threading.Thread(target=self._prepare, args=(rank,), daemon=True, name="prepare").start()
+
+    def _prepare(self, rank: Rank) -> None:
+        """In a thread of its own."""
+        problem = None
+        try:
+            link = Link(self._servers, self._identity.node_key)
+            self._preparation.prepare(rank.folder, rank.launch, link, rank.cancelled)
+        except Cancelled:
+            return
+        except BadPackage as error:
+            problem = str(error)
+        except OSError as error:
+            problem = "could not prepare the folder of the rank: %s" % error
+        self._tell(self._start, rank, problem)
+
+    def _start(self, rank: Rank, problem: Optional[str]) -> None:
+        if not rank.is_live:
+            return
+        if problem is not None:
+            rank.conclude(problem)
+            return
+        self._rendezvous.release()
+        argv = [sys.executable, "-I", "-S", self._program, "--rank", rank.folder]
+        try:
+            with open(os.path.join(rank.folder, "supervisor.err"), "ab") as errors:
+                rank.process = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/", start_new_session=True
+                )
+        except OSError as error:
+            rank.conclude("could not start the supervisor of the rank: %s" % error)
+
+    def _forget_settled(self) -> None:
+        """An attempt goes when no rank of it is in the work and the server knows how each ended."""
+        kept = {rank.key[0] for rank in self._ranks.values() if rank.is_in_work or not rank.is_exit_delivered}
+        for key in [key for key in self._ranks if key[0] not in kept]:
+            del self._ranks[key]
+            self._forgotten.append(key)
+            self._delivery.forget(key)
+            self._attempts.discard(key[0])
+
+    def _close(self) -> None:
+        if self._is_closing:
+            self._end = "closed at once"
+            return
+        self._words.say("told to close: stopping every rank")
+        self._is_closing = True
+        for rank in self._ranks.values():
+            rank.stop("the agent was told to stop")
+
+    def _retired_long_ago(self) -> None:
+        """Nothing here is wanted, and nothing will be taken."""
+        if not self._is_gone:
+            self._words.say("the server says that this node is gone: ending everything")
+        self._is_gone = True
+        for rank in self._ranks.values():
+            rank.kill("the node is retired")
+
+    # --- reports ----------------------------------------------------------------------------
+
+    def _report_if_due(self, now: float) -> None:
+        if self._is_reporting or now < self._next_report:
+            return
+        if now >= self._next_heartbeat or self._delivery.has_news(now):
+            self._is_reporting = True
+            self._next_report = now + _GATHER_S
+            self._next_heartbeat = now + self._identity.report_every_s
+            self._reporter.send(self._delivery.compose(now))
+
+    def _hear(self, answer: Optional[Answer]) -> None:
+        self._is_reporting = False
+        reply = self._read_reply(answer)
+        if reply is None:
+            self._next_report = time.monotonic() + self._backoff.next_s()
+            # What was in the lost report is news still, a heartbeat too.
+            self._next_heartbeat = self._next_report
+            return
+        self._backoff.reset()
+        self._delivery.accept(reply)
+        self._learn(reply.servers)
+        if reply.work_version is not None:
+            self._poller.nudge(reply.work_version)
+
+    def _read_reply(self, answer: Optional[Answer]) -> Optional[protocol.Reply]:
+        """None if nothing was taken. A stranger in between (401, 403, 404) is no reason to end work."""
+        if answer is None:
+            return None
+        if answer.status == GONE:
+            self._retired_long_ago()
+        elif answer.status in _REFUSED:
+            self._delivery.refuse()
+        elif answer.is_ok:
+            try:
+                return protocol.Reply(answer.data)
+            except protocol.Malformed as error:
+                self._words.say_once("report", "the answer makes no sense: %s" % error)
+                return None
+        self._words.say_once("report", "the server says %s" % answer.complaint())
+        return None
+
+    def _learn(self, servers: List[str]) -> None:
+        self._servers.learn(servers)
+        self._identity.keep_servers(self._servers.known())
+
+
+def _words_of(result: Dict[str, Any]) -> str:
+    if result.get("reason"):
+        return str(result["reason"])
+    if result.get("signal") is not None:
+        return "signal %s" % result["signal"]
+    return "exit %s" % result.get("exit_code")

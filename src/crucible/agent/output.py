@@ -1,0 +1,87 @@
+"""The pipes of a rank's programs, and the way of what comes out of them into the journal."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from .cutter import MAX_LINE_BYTES, Cutter
+from .journal import SYS, Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, List, Tuple
+
+# Reads of one pipe before the others have their turn: what a pipe holds.
+_READS_PER_TURN = 16
+_NEVER = float("inf")
+
+
+class Output:
+    def __init__(self, folder: str, poll: select.poll) -> None:
+        self._journal = Writer(folder)
+        self._poll = poll
+        self._pipes: Dict[int, Tuple[bytes, Cutter]] = {}
+
+    def add(self, descriptor: int, stream: bytes) -> None:
+        """A pipe that does not block."""
+        self._pipes[descriptor] = (stream, Cutter())
+        self._poll.register(descriptor, select.POLLIN)
+
+    def read(self, descriptor: int) -> None:
+        """Takes what is there."""
+        for _ in range(_READS_PER_TURN):
+            if not self._read(descriptor):
+                return
+
+    def flush_at(self) -> float:
+        """When the next unfinished line becomes due."""
+        return min([cutter.flush_at() for _, cutter in self._pipes.values()] or [_NEVER])
+
+    def flush(self) -> None:
+        now = time.monotonic()
+        for stream, cutter in self._pipes.values():
+            if cutter.flush_at() <= now:
+                self._write(stream, cutter.flush(now))
+
+    def say(self, text: str) -> None:
+        """A line of our own in the log of the rank."""
+        line = text.replace("\n", " ").encode("utf-8", "replace")
+        self._journal.append(SYS, line[:MAX_LINE_BYTES] + b"\n", False, now_ms())
+
+    def finish(self) -> None:
+        """Nobody is left to write: takes the rest and closes everything."""
+        for descriptor in list(self._pipes):
+            while self._read(descriptor):
+                pass
+            if descriptor in self._pipes:
+                self._close(descriptor)
+        self._journal.close(now_ms())
+
+    def _read(self, descriptor: int) -> bool:
+        """Takes one piece; False if there was none. At its end the pipe is closed."""
+        try:
+            data = os.read(descriptor, MAX_LINE_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close(descriptor)
+            return False
+        stream, cutter = self._pipes[descriptor]
+        self._write(stream, cutter.feed(data, time.monotonic()))
+        return True
+
+    def _close(self, descriptor: int) -> None:
+        stream, cutter = self._pipes.pop(descriptor)
+        self._write(stream, cutter.end())
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+
+    def _write(self, stream: bytes, payloads: List[Tuple[bytes, bool]]) -> None:
+        for payload, is_piece in payloads:
+            self._journal.append(stream, payload, is_piece, now_ms())
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,124 @@
+"""Which processes belong to a rank, and how to end them without touching anybody else's.
+
+A rank's processes are the descendants of its supervisor (a subreaper, so that a double fork stays below it), the
+members of its cgroup, and whatever carries its mark in the environment. Without /proc (not Linux) only the process
+group is known."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterable, List, Optional
+
+# In the environment of every process of a rank: <attempt>/<rank>.
+MARK = "CRUCIBLE_RANK_ID"
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Process:
+    """One line of the process table. `started` tells a process from a later one with the same pid."""
+
+    __slots__ = ("group", "is_zombie", "parent", "pid", "started")
+
+    def __init__(self, pid: int, stat: str) -> None:
+        # The command name may hold spaces and brackets; the fields after the last bracket do not.
+        fields = stat[stat.rindex(")") + 2 :].split()
+        self.pid = pid
+        self.is_zombie = fields[0] in "ZX"
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.started = int(fields[19])
+
+
+def become_subreaper() -> bool:
+    """Orphans below this process become its children. Needed to know that nothing is left."""
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def find(pid: int) -> Optional[Process]:
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+            return Process(pid, file.read())
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def everything() -> Dict[int, Process]:
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return {}
+    found = (find(int(name)) for name in names if name.isdigit())
+    return {process.pid: process for process in found if process is not None}
+
+
+def descendants(root: int) -> List[Process]:
+    """Living processes below `root`, children before grandchildren."""
+    children: Dict[int, List[Process]] = {}
+    for process in everything().values():
+        children.setdefault(process.parent, []).append(process)
+    found: List[Process] = []
+    frontier = [root]
+    while frontier:
+        below = children.get(frontier.pop(), [])
+        found += below
+        frontier += [process.pid for process in below]
+    return [process for process in found if not process.is_zombie]
+
+
+def marked(mark: str) -> List[Process]:
+    """Living processes with `CRUCIBLE_RANK_ID=<mark>` in the environment they were started with."""
+    wanted = ("%s=%s" % (MARK, mark)).encode()
+    return [process for process in everything().values() if not process.is_zombie and wanted in _environment(process)]
+
+
+def members(cgroup: Optional[str]) -> List[Process]:
+    """Living processes of a cgroup."""
+    if cgroup is None:
+        return []
+    try:
+        with open(os.path.join(cgroup, "cgroup.procs"), encoding="ascii") as file:
+            found = [find(int(line)) for line in file]
+    except (OSError, ValueError):
+        return []
+    return [process for process in found if process is not None and not process.is_zombie]
+
+
+def kill(processes: Iterable[Process], signum: int = signal.SIGKILL) -> None:
+    """Sends to those that are still the processes they were."""
+    for process in processes:
+        current = find(process.pid)
+        if current is None or current.started != process.started:
+            continue
+        try:
+            os.kill(process.pid, signum)
+        except OSError:
+            pass
+
+
+def kill_cgroup(cgroup: Optional[str]) -> None:
+    """All members at once, also those that fork while they are being killed (Linux 5.14)."""
+    if cgroup is None:
+        return
+    try:
+        with open(os.path.join(cgroup, "cgroup.kill"), "w", encoding="ascii") as file:
+            file.write("1")
+    except OSError:
+        kill(members(cgroup))
+
+
+def _environment(process: Process) -> List[bytes]:
+    try:
+        with open("/proc/%d/environ" % process.pid, "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []

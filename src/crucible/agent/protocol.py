@@ -1,0 +1,198 @@
+"""The agent protocol, version 1, from the node's side: plain dictionaries in and out.
+
+The server's shapes are in `crucible.wire.agent`; golden messages tie the two together. A reply that does not have the
+expected form raises Malformed: whoever sent it is not our server."""
+
+from __future__ import annotations
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+PROTOCOL = 1
+# What the server takes at most is 4 MiB; logs stay well below, so that the rest always fits.
+LOG_BYTES_PER_REPORT = 1 << 20
+METRICS_PER_REPORT = 2000
+CHECKPOINTS_PER_REPORT = 50
+_MAX_REASON = 4096
+
+# An attempt's id becomes a folder name.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class Malformed(Exception):
+    pass
+
+
+# --- what the server says -------------------------------------------------------------------
+
+
+class Enrolled:
+    def __init__(self, data: Any) -> None:
+        self.node_id = _text(data, "node_id")
+        self.node_key = _text(data, "node_key")
+        self.report_every_s = _positive(data, "report_every_s")
+        self.orphan_after_s = _positive(data, "orphan_after_s")
+        self.servers = _texts(data, "servers")
+
+
+class RankWork:
+    def __init__(self, data: Any) -> None:
+        self.launch = launch_from(_value(data, "launch", dict))
+        self.stop = _value(data, "stop", bool)
+        self.stop_reason = str(data.get("stop_reason") or "told to stop")
+        self.token = _text(data, "token")
+
+    @property
+    def key(self) -> Tuple[str, int]:
+        return self.launch["attempt_id"], self.launch["rank"]
+
+
+class Work:
+    def __init__(self, data: Any) -> None:
+        self.version = _text(data, "version")
+        self.unchanged = bool(data.get("unchanged", False))
+        self.ranks = [RankWork(each) for each in data.get("ranks") or []]
+        self.retire = bool(data.get("retire", False))
+        self.servers = _texts(data, "servers")
+
+
+class Reply:
+    """To a report. `acks` maps (attempt, rank) to the next log and metric numbers expected."""
+
+    def __init__(self, data: Any) -> None:
+        self.servers = _texts(data, "servers")
+        self.work_version: Optional[str] = data.get("work_version")
+        self.acks: Dict[Tuple[str, int], Tuple[int, int]] = {}
+        for ack in data.get("acks") or []:
+            key = (_text(ack, "attempt_id"), _value(ack, "rank", int))
+            self.acks[key] = (_value(ack, "log", int), _value(ack, "metrics", int))
+
+
+def launch_from(data: Dict[str, Any]) -> Dict[str, Any]:
+    """The fields a rank needs, checked. Kept as a dictionary because it is stored as one."""
+    launch = {name: _value(data, name, kind) for name, kind in _LAUNCH.items()}
+    for name, kind in _LAUNCH_OPTIONAL.items():
+        launch[name] = None if data.get(name) is None else _value(data, name, kind)
+    if not _ID.fullmatch(launch["attempt_id"]) or launch["rank"] < 0:
+        raise Malformed("a rank is named %r %r" % (launch["attempt_id"], launch["rank"]))
+    if launch["code"] is not None and not _DIGEST.fullmatch(launch["code"]):
+        raise Malformed("a package is named %r instead of by its sha256" % launch["code"])
+    for name in ("argv", "devices", "setup"):
+        if not all(isinstance(each, str) for each in launch[name]):
+            raise Malformed("%s holds something that is not text" % name)
+    if not launch["argv"] or not all(isinstance(v, str) for v in launch["env"].values()):
+        raise Malformed("a launch needs a command, and text in its environment")
+    return launch
+
+
+_LAUNCH = {
+    "job_id": str,
+    "task_id": str,
+    "attempt_id": str,
+    "number": int,
+    "generation": int,
+    "rank": int,
+    "argv": list,
+    "env": dict,
+    "devices": list,
+    "setup": list,
+    "checkpoints": str,
+    "checkpoint_keep": int,
+    "stop_grace_s": float,
+}
+_LAUNCH_OPTIONAL = {"code": str, "timeout_s": float, "progress_pattern": str, "progress_total": int}
+
+
+def _value(data: Any, name: str, kind: type) -> Any:
+    value = data.get(name) if isinstance(data, dict) else None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise Malformed("%s is %r instead of %s" % (name, value, kind.__name__))
+    return value
+
+
+def _text(data: Any, name: str) -> str:
+    return str(_value(data, name, str))
+
+
+def _positive(data: Any, name: str) -> float:
+    value = float(_value(data, name, float))
+    if value <= 0:
+        raise Malformed("%s is %r; it must be positive" % (name, value))
+    return value
+
+
+def _texts(data: Any, name: str) -> List[str]:
+    if not isinstance(data, dict):
+        raise Malformed("an object was expected")
+    return [each for each in data.get(name) or [] if isinstance(each, str)]
+
+
+# --- what the agent says --------------------------------------------------------------------
+
+
+def enrol(boot: Dict[str, Any], identity: Dict[str, Any], boot_id: str, version: str, facts: Dict[str, Any]) -> bytes:
+    return dumps(
+        {
+            "protocol": PROTOCOL,
+            "order_id": boot["order_id"],
+            "machine_id": boot["machine_id"],
+            "agent_id": identity["agent_id"],
+            "boot_id": boot_id,
+            "agent_version": version,
+            "address": boot["address"],
+            "rendezvous_port": identity["rendezvous_port"],
+            "facts": facts,
+        }
+    )
+
+
+def rank_report(launch: Dict[str, Any], state: str, result: Dict[str, Any], **more: Any) -> Dict[str, Any]:
+    """`result` is what the supervisor wrote, or so far only when it started."""
+    reason = result.get("reason")
+    return dict(
+        more,
+        attempt_id=launch["attempt_id"],
+        generation=launch["generation"],
+        rank=launch["rank"],
+        state=state,
+        exit_code=result.get("exit_code"),
+        signal=result.get("signal"),
+        reason=None if reason is None else str(reason)[:_MAX_REASON],
+        timed_out=bool(result.get("timed_out")),
+        started_at_ms=result.get("started_at_ms"),
+        ended_at_ms=result.get("ended_at_ms"),
+    )
+
+
+def stream_batch(launch: Dict[str, Any], log: List[bytes], metrics: List[Dict[str, Any]]) -> bytes:
+    """`log` is encoded already, frame by frame: its size had to be known."""
+    head = {"attempt_id": launch["attempt_id"], "number": launch["number"], "rank": launch["rank"]}
+    return b'%s,"log":[%s],"metrics":%s}' % (dumps(head)[:-1], b",".join(log), dumps(metrics))
+
+
+def of_rank(launch: Dict[str, Any], event: Dict[str, Any]) -> Dict[str, Any]:
+    """A checkpoint or progress, with whose it is."""
+    return dict(event, attempt_id=launch["attempt_id"], rank=launch["rank"])
+
+
+def report(
+    boot_id: str,
+    ranks: List[Dict[str, Any]],
+    streams: List[bytes],
+    checkpoints: List[Dict[str, Any]],
+    progress: List[Dict[str, Any]],
+    usage: Dict[str, float],
+) -> bytes:
+    rest = {"boot_id": boot_id, "ranks": ranks, "checkpoints": checkpoints, "progress": progress, "usage": usage}
+    return b'%s,"streams":[%s]}' % (dumps(rest)[:-1], b",".join(streams))
+
+
+def dumps(data: object) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

@@ -1,0 +1,245 @@
+"""One rank as the agent sees it: files written by its supervisor, and what the server still has to hear of it.
+
+The agent starts supervisors and writes to their control pipes; it never waits for a rank and never kills one itself
+unless its supervisor is dead or deaf."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+from . import disk, processes, protocol
+from .events import Events
+from .output import now_ms
+from .prepare import cgroup_path
+from .progress import Pattern
+from .spool import Spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from typing import Any, Dict, List, Optional, Set, Tuple
+
+# An order through the control pipe is repeated until its effect is seen.
+_REPEAT_S = 0.5
+# A supervisor that has not ended its rank so long after the last moment is deaf.
+_DEAF_AFTER_S = 10.0
+# A server that answers but takes no records keeps an exit waiting no longer than this.
+GIVE_UP_AFTER_S = 30.0
+# The control pipe takes this much in one piece.
+_MAX_WORDS = 1000
+
+
+class Rank:
+    def __init__(self, folder: str, launch: Dict[str, Any], cgroup_parent: Optional[str], is_adopted: bool) -> None:
+        self.folder = folder
+        self.launch = launch
+        self.key: Tuple[str, int] = (launch["attempt_id"], launch["rank"])
+        self.mark = "%s/%d" % self.key
+        self._cgroup = cgroup_path(cgroup_parent, self.mark)
+        self.spool = Spool(os.path.join(folder, "log"))
+        self.events = Events(os.path.join(folder, "events.jsonl"))
+        pattern = launch["progress_pattern"]
+        self.pattern = None if pattern is None else Pattern(pattern, launch["progress_total"])
+        self._complaints: List[str] = []
+        self.process: Optional[subprocess.Popen[bytes]] = None
+        self.started: Dict[str, Any] = {}
+        self.result: Optional[Dict[str, Any]] = None
+        self.cancelled = threading.Event()
+        # Whether we know how much of it the server has: not after a restart of either.
+        self.is_synced = not is_adopted
+        self.is_in_work = True
+        self.is_exit_delivered = False
+        self._order: Optional[Dict[str, Any]] = None
+        self._order_sent_at = 0.0
+        self._deaf_at = float("inf")
+        self._orphans: Set[int] = set()
+        self._undelivered_since: Optional[float] = None
+        self._has_given_up = False
+        self.look()
+
+    # --- its life ---------------------------------------------------------------------------
+
+    def was_begun(self) -> bool:
+        return self.process is not None or os.path.exists(self._path("supervisor.json"))
+
+    @property
+    def is_live(self) -> bool:
+        return self.result is None
+
+    def stop(self, reason: str) -> None:
+        """SIGTERM, the rank's grace, SIGKILL."""
+        grace_s = self.launch["stop_grace_s"]
+        if self._order is None:
+            self._give({"do": "stop", "text": reason, "grace_s": grace_s}, grace_s)
+
+    def kill(self, reason: str) -> None:
+        if self._order is None or self._order["do"] != "kill":
+            self._give({"do": "kill", "text": reason}, 0.0)
+
+    def conclude(self, reason: str) -> None:
+        """It will not run (any more), and no supervisor is left to say so."""
+        result = {"reason": reason, "started_at_ms": self.started.get("started_at_ms"), "ended_at_ms": now_ms()}
+        self.cancelled.set()
+        self.result = result
+        try:
+            disk.write_json(self._path("result.json"), result, durable=True)
+        except OSError:
+            pass  # a full disk: after a restart the same conclusion is drawn again
+
+    def look(self) -> None:
+        """Takes note of what its supervisor wrote, and of its supervisor's death."""
+        if self.result is not None:
+            return
+        self.result = disk.read_json(self._path("result.json"))
+        if not self.started:
+            self.started = disk.read_json(self._path("started.json")) or {}
+        if self.result is None and self.was_begun() and not self._supervisor_lives():
+            # It may have written its result since we looked.
+            self.result = disk.read_json(self._path("result.json"))
+            if self.result is None:
+                self._reclaim()
+        if self.result is None:
+            self._press(time.monotonic())
+        elif self.process is not None:
+            self.process.poll()
+
+    def _supervisor_lives(self) -> bool:
+        if self.process is not None:
+            return self.process.poll() is None
+        return disk.is_locked(self._path("lock"))
+
+    def _reclaim(self) -> None:
+        """Ends what a dead supervisor left behind; concludes when nothing is left."""
+        processes.kill_cgroup(self._cgroup)
+        left = processes.marked(self.mark)
+        processes.kill(left)
+        self._orphans.update(process.pid for process in left)
+        if not left and not processes.members(self._cgroup):
+            for pid in self._orphans:
+                _reap(pid)
+            self.conclude("its supervisor was killed, and with it everything it had started")
+
+    def _give(self, order: Dict[str, Any], grace_s: float) -> None:
+        if self.result is not None:
+            return
+        if not self.was_begun():
+            self.conclude("stopped before it started: %s" % order["text"])
+            return
+        order["text"] = str(order["text"])[:_MAX_WORDS]
+        self._order, self._order_sent_at = order, 0.0
+        self._deaf_at = time.monotonic() + grace_s + _DEAF_AFTER_S
+        self._press(time.monotonic())
+
+    def _press(self, now: float) -> None:
+        """Repeats an order whose effect is not seen, and ends a supervisor that does not hear."""
+        if self._order is None or now < self._order_sent_at + _REPEAT_S:
+            return
+        self._order_sent_at = now
+        if self._order["do"] == "kill" or not os.path.exists(self._path("stop")):
+            self._control(self._order)
+        if now >= self._deaf_at:
+            begun = disk.read_json(self._path("supervisor.json")) or {}
+            supervisor = processes.find(int(begun.get("pid") or 0))
+            if supervisor is not None and supervisor.started == begun.get("started"):
+                processes.kill([supervisor])
+
+    def say(self, text: str) -> None:
+        """A line of ours in its log, if its supervisor still writes one."""
+        self._control({"do": "say", "text": text[:_MAX_WORDS]})
+
+    def _control(self, order: Dict[str, Any]) -> None:
+        try:
+            pipe = os.open(self._path("control"), os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return
+        try:
+            os.write(pipe, json.dumps(order).encode() + b"\n")
+        except OSError:
+            pass
+        finally:
+            os.close(pipe)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    # --- what the server hears --------------------------------------------------------------
+
+    def state(self) -> str:
+        """An exit is told last, when the server has everything that was printed before it."""
+        if self.result is not None and (self._has_given_up or self.is_delivered()):
+            return "exited"
+        return "started" if self.started or (self.result or {}).get("started_at_ms") else "starting"
+
+    def is_delivered(self) -> bool:
+        return self.is_synced and self.spool.is_empty() and self.events.is_empty()
+
+    def has_records(self) -> bool:
+        """Something to send. A rank that was given up sends nothing more."""
+        if self._has_given_up:
+            return False
+        return not self.is_synced or not self.spool.is_empty() or self.events.has_news()
+
+    def progress(self) -> Optional[Dict[str, Any]]:
+        """What the program says itself goes before what its lines look like."""
+        found = self.pattern.found if self.pattern is not None else None
+        return self.events.progress or found
+
+    def report(self, state: str) -> Dict[str, Any]:
+        result = self.result if state == "exited" and self.result is not None else self.started
+        is_failure = state == "exited" and result.get("exit_code") != 0
+        return protocol.rank_report(
+            self.launch,
+            state,
+            result,
+            is_checkpointing=self.events.is_checkpointing and self.result is None,
+            log_lines=self.spool.read_to,
+            last_lines=self.spool.last_lines() if is_failure else [],
+        )
+
+    def batch(self, limit_bytes: int) -> Optional[bytes]:
+        """Records the server does not have, or the question how many it has; None if there is nothing to send."""
+        if not self.is_synced:
+            return protocol.stream_batch(self.launch, [], [])
+        self.events.read()
+        log = self.spool.batch(limit_bytes, None if self.pattern is None else self.pattern.search)
+        metrics = self.events.metrics(protocol.METRICS_PER_REPORT)
+        self._complain()
+        return protocol.stream_batch(self.launch, log, metrics) if log or metrics else None
+
+    def acknowledge(self, log: int, metrics: int) -> bool:
+        """Whether the server has more than before."""
+        before = (self.spool.acknowledged, self.events.acknowledged)
+        self.spool.acknowledge(log)
+        self.events.acknowledge(metrics)
+        was_synced, self.is_synced = self.is_synced, True
+        return (log, metrics) != before or not was_synced
+
+    def note_answer(self, has_progressed: bool, now: float) -> None:
+        """A server answered. One that takes nothing for too long does not keep the exit waiting."""
+        if self.result is None or has_progressed or self._undelivered_since is None:
+            self._undelivered_since = now
+        elif now - self._undelivered_since >= GIVE_UP_AFTER_S:
+            self._has_given_up = True
+
+    def _complain(self) -> None:
+        """Says once what is wrong with the program's own reports."""
+        complaints = []
+        if self.pattern is not None and self.pattern.problem is not None:
+            complaints.append(self.pattern.problem)
+        if self.events.refused:
+            complaints.append("a line of events.jsonl was ignored: it is not an event, or too long")
+        for text in complaints:
+            if text not in self._complaints:
+                self._complaints.append(text)
+                self.say(text)
+
+
+def _reap(pid: int) -> None:
+    """An orphan of a dead supervisor became our child, if we are a subreaper."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
