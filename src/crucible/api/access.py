@@ -1,0 +1,76 @@
+"""Who may use which route. A route without a row here is not served at all: adding one fails at start-up, and a test
+walks through every row as every kind of caller. Whose job it is, is asked elsewhere: a foreign job does not exist."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from crucible.model.errors import InvariantBroken
+
+
+class Access(StrEnum):
+    PUBLIC = "public"  # anybody; says nothing but that the server lives
+    MEMBER = "member"  # a user's token
+    ADMIN = "admin"  # an admin's token
+    ATTEMPT = "attempt"  # a user's token, or the token of an attempt that asks for its own job
+    NODE = "node"  # a node's key
+    ENROLMENT = "enrolment"  # an order's enrolment token; the gateway checks it against the body
+
+
+SOCKET = "SOCKET"  # stands for the method of a WebSocket
+
+TABLE: Mapping[tuple[str, str], Access] = {
+    ("GET", "/healthz"): Access.PUBLIC,
+    ("GET", "/readyz"): Access.PUBLIC,
+    ("GET", "/v1/health"): Access.MEMBER,
+    ("GET", "/v1/version"): Access.MEMBER,
+    ("GET", "/v1/openapi.json"): Access.MEMBER,
+    # jobs
+    ("GET", "/v1/jobs/{job_id}"): Access.ATTEMPT,
+    ("GET", "/v1/jobs"): Access.MEMBER,
+    ("POST", "/v1/jobs"): Access.MEMBER,
+    ("POST", "/v1/jobs/{job_id}/cancel"): Access.MEMBER,
+    ("POST", "/v1/jobs/{job_id}/hold"): Access.MEMBER,
+    ("POST", "/v1/jobs/{job_id}/release"): Access.MEMBER,
+    ("POST", "/v1/jobs/{job_id}/retry"): Access.MEMBER,
+    ("POST", "/v1/jobs/{job_id}/resume"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/events"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/artifacts"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/logs"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/metrics"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/checkpoints"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/attempts"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/spec"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/plan"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/why"): Access.MEMBER,
+    (SOCKET, "/v1/jobs/{job_id}/stream"): Access.MEMBER,
+    # before a job
+    ("POST", "/v1/plan"): Access.MEMBER,
+    ("POST", "/v1/validate"): Access.MEMBER,
+    ("HEAD", "/v1/packages/{digest}"): Access.MEMBER,
+    ("PUT", "/v1/packages/{digest}"): Access.MEMBER,
+    # people and machines
+    ("GET", "/v1/me"): Access.MEMBER,
+    ("GET", "/v1/tokens"): Access.MEMBER,
+    ("POST", "/v1/tokens"): Access.MEMBER,
+    ("DELETE", "/v1/tokens/{token_id}"): Access.MEMBER,
+    ("GET", "/v1/users"): Access.ADMIN,
+    ("POST", "/v1/users"): Access.ADMIN,
+    ("GET", "/v1/nodes"): Access.MEMBER,
+    # seed 002's names
+    ("POST", "/api/v1/training"): Access.MEMBER,
+    ("GET", "/api/v1/training/{job_id}"): Access.MEMBER,
+    ("POST", "/api/v1/training/{job_id}/resume"): Access.MEMBER,
+    (SOCKET, "/api/v1/training/{job_id}/stream"): Access.MEMBER,
+    # agents
+    ("POST", "/agent/v1/enrol"): Access.ENROLMENT,
+    ("GET", "/agent/v1/work"): Access.NODE,
+    ("POST", "/agent/v1/report"): Access.NODE,
+    ("GET", "/agent/v1/packages/{digest}"): Access.NODE,
+}
+
+
+def required(method: str, path: str) -> Access:
+    access = TABLE.get((method, path))
+    if access is None:
+        raise InvariantBroken(f"{method} {path} has no row in crucible.api.access: say who may use it")
+    return access

@@ -1,0 +1,73 @@
+"""The agents' routes, as drawn in wire.agent. Bodies are read by pydantic straight from the bytes: reports are the most
+frequent and the largest thing that a server hears."""
+
+from fastapi import APIRouter
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from crucible.api.deps import Deps
+from crucible.api.door import bearer
+from crucible.api.errors import gone, invalid
+from crucible.api.reply import Pulled
+from crucible.api.routing import add
+from crucible.api.shutdown import Shutdown
+from crucible.model.errors import InvalidRequest, NotFound
+from crucible.model.ids import Digest
+from crucible.wire import agent as wire
+
+
+class AgentRoutes:
+    def __init__(self, deps: Deps, shutdown: Shutdown) -> None:
+        self._deps = deps
+        self._shutdown = shutdown
+
+    def add_to(self, router: APIRouter) -> None:
+        # Not part of the public description: agents and server are one product and know each other's words.
+        add(router, "POST", "/agent/v1/report", self.report, None, include_in_schema=False)
+        add(router, "GET", "/agent/v1/work", self.work, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/enrol", self.enrol, None, include_in_schema=False)
+        add(router, "GET", "/agent/v1/packages/{digest}", self.package, None, include_in_schema=False)
+
+    async def enrol(self, request: Request) -> Response:
+        try:
+            message = wire.Enrol.model_validate_json(await request.body())
+            return _said(await self._deps.gateway.enrol(bearer(request), message))
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        except NotFound as error:
+            return gone(error)
+
+    async def work(self, request: Request) -> Response:
+        """A long poll; ends at once when the server stops."""
+        seen = request.query_params.get("seen") or None
+        wait_s = _seconds(request.query_params.get("wait", "0"))
+        try:
+            poll = self._deps.gateway.work(bearer(request), seen, wait_s)
+            return _said(await self._shutdown.unless_stopping(poll))
+        except NotFound as error:
+            return gone(error)
+
+    async def report(self, request: Request) -> Response:
+        try:
+            report = wire.Report.model_validate_json(await request.body())
+            return _said(await self._deps.gateway.report(bearer(request), report))
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        except NotFound as error:
+            return gone(error)
+
+    async def package(self, request: Request, digest: str) -> Response:
+        return Pulled(self._deps.blobs.get(Digest(digest)), "application/octet-stream", {})
+
+
+def _said(message: wire.Message) -> Response:
+    return Response(message.model_dump_json(), media_type="application/json")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise InvalidRequest("wait is a number of seconds", field="wait") from None
+    return seconds if 0 <= seconds <= 60 else 0.0

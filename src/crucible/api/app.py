@@ -1,0 +1,73 @@
+"""The API put together. A route that nobody may use, because it has no row, keeps the whole server from starting."""
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+
+from crucible.api.access import SOCKET, TABLE
+from crucible.api.agents import AgentRoutes
+from crucible.api.deps import ApiSettings, Deps
+from crucible.api.door import Door, GuardedSocket, guarded_route
+from crucible.api.errors import add_handlers
+from crucible.api.guard import Guard
+from crucible.api.history import HistoryRoutes
+from crucible.api.jobs import JobRoutes
+from crucible.api.live import LiveRoutes
+from crucible.api.logs import LogRoutes
+from crucible.api.people import PeopleRoutes
+from crucible.api.planning import PlanningRoutes
+from crucible.api.pulse import Pulse
+from crucible.api.shutdown import Shutdown
+from crucible.api.system import SystemRoutes
+from crucible.api.training import TrainingRoutes
+from crucible.model.errors import InvariantBroken
+
+__all__ = ["ApiSettings", "Deps", "create_app"]
+
+
+def create_app(deps: Deps) -> FastAPI:
+    app = FastAPI(
+        title="Crucible",
+        version=deps.settings.version,
+        description="One place to run GPU work anywhere: one spec, one plan that explains itself, one ledger.",
+        openapi_url=None,  # served by a route of ours, behind the same door as the rest
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    door, shutdown = Door(deps), Shutdown(deps.hub)
+    pulse = Pulse(deps.store, deps.hub, deps.clock)
+    app.state.shutdown = shutdown
+    app.router.route_class = guarded_route(door)
+    for routes in (  # matched in this order: the busiest first
+        JobRoutes(deps),
+        AgentRoutes(deps, shutdown),
+        LogRoutes(deps, pulse, shutdown),
+        HistoryRoutes(deps),
+        PlanningRoutes(deps),
+        PeopleRoutes(deps),
+        SystemRoutes(deps, app, shutdown),
+        TrainingRoutes(deps),
+    ):
+        routes.add_to(app.router)
+    live = LiveRoutes(deps, pulse, shutdown)
+    for path in ("/v1/jobs/{job_id}/stream", "/api/v1/training/{job_id}/stream"):
+        app.router.routes.append(GuardedSocket(door, path, live.stream))
+    _check_table(app.routes)
+    add_handlers(app)
+    app.add_middleware(Guard, settings=deps.settings, shutdown=shutdown)
+    return app
+
+
+def _check_table(routes: list[BaseRoute]) -> None:
+    """Every route has its row, and every row its route."""
+    served: set[tuple[str, str]] = set()
+    for route in routes:
+        if isinstance(route, APIRoute):
+            served |= {(method, route.path) for method in route.methods or ()}
+        elif isinstance(route, GuardedSocket):
+            served.add((SOCKET, route.path))
+        else:
+            raise InvariantBroken(f"{route} was added past the door")
+    if served != set(TABLE):
+        raise InvariantBroken(f"routes and rows of crucible.api.access differ: {served ^ set(TABLE)}")

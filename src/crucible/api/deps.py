@@ -1,0 +1,38 @@
+"""What the API is made of: ports, the engine's three faces, and a few settings."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crucible.engine.gateway import Gateway
+from crucible.engine.hub import Hub
+from crucible.engine.service import Service
+from crucible.ports.blobs import Blobs
+from crucible.ports.clock import Clock
+from crucible.ports.store import Store
+from crucible.ports.streams import Streams
+from crucible.wire.agent import MAX_REPORT_BYTES
+from crucible.wire.rest import MAX_BODY_BYTES, MAX_PACKAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    version: str
+    allowed_hosts: tuple[str, ...] = ()  # names that a Host header may carry besides localhost and addresses
+    providers: tuple[str, ...] = ("local",)  # whose nodes are listed
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_report_bytes: int = MAX_REPORT_BYTES
+    max_package_bytes: int = MAX_PACKAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    store: Store
+    streams: Streams
+    blobs: Blobs
+    service: Service
+    gateway: Gateway
+    hub: Hub
+    clock: Clock
+    settings: ApiSettings
+    health: Callable[[], Awaitable[Mapping[str, Any]]]  # a status and every problem in a sentence, for the operator

@@ -1,0 +1,159 @@
+"""Nobody reaches a handler without passing here: each route is wrapped with the access that its row asks for."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from crucible.api.access import SOCKET, Access, required
+from crucible.api.deps import Deps
+from crucible.api.errors import error_reply, same_words
+from crucible.model.errors import Forbidden, InvariantBroken, NotFound, PlatformError, Unauthenticated
+from crucible.model.ids import JobId, TokenId
+from crucible.model.record import Principal, Role
+
+_WHO = "crucible.who"
+_BEARER = "crucible.bearer"
+# A browser cannot set headers on a WebSocket: there the token comes as a subprotocol.
+_SUBPROTOCOL = "bearer."
+_ATTEMPT_PREFIX = "cra."
+
+
+def principal(request: Request | WebSocket) -> Principal:
+    """Who is asking, on routes for people."""
+    who = request.scope.get(_WHO)
+    if not isinstance(who, Principal):
+        raise InvariantBroken(f"{request.scope['path']} asks for a person, but its row does not")
+    return who
+
+
+def bearer(request: Request) -> str:
+    """The token of an agent, on routes for agents; the gateway knows what it stands for."""
+    return str(request.scope[_BEARER])
+
+
+class Door:
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    async def admit(self, access: Access, scope: Scope) -> None:
+        """Raises Unauthenticated, Forbidden or NotFound."""
+        if access is Access.PUBLIC:
+            return
+        token = scope[_BEARER] = _token(scope)
+        if access is Access.NODE:
+            await self._deps.gateway.authenticate(token)
+        elif access is Access.ATTEMPT and token.startswith(_ATTEMPT_PREFIX):
+            scope[_WHO] = await self._attempt(token, scope["path_params"].get("job_id", ""))
+        elif access is not Access.ENROLMENT:
+            scope[_WHO] = await self._person(token, access)
+
+    async def _person(self, token: str, access: Access) -> Principal:
+        who = await self._deps.service.authenticate(token)
+        if access is Access.ADMIN and who.role is not Role.ADMIN:
+            raise Forbidden("only an admin may do that; ask one")
+        return who
+
+    async def _attempt(self, token: str, job_id: str) -> Principal:
+        """Job code acts for its job's owner, on its own job and nothing else."""
+        attempt_id = await self._deps.gateway.attempt_principal(token)
+        attempt = await self._deps.store.attempt(attempt_id)
+        if attempt.job_id != job_id:
+            raise NotFound(f"no job {job_id[:64]}")
+        job = await self._deps.store.job(JobId(job_id))
+        return Principal(job.user_id, Role.MEMBER, TokenId(f"attempt:{attempt_id}"))
+
+
+def guarded_route(door: Door) -> type[APIRoute]:
+    """The class of all HTTP routes."""
+
+    class GuardedRoute(APIRoute):
+        def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+            super().__init__(path, endpoint, **options)
+            (access,) = {required(method, path) for method in self.methods or ()}
+            self.app = _admitting(door, access, _direct(self) or self.app)
+
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_json(request: Request) -> Response:
+                return await handle(JsonRequest(request.scope, request.receive))
+
+            return handle_json
+
+    return GuardedRoute
+
+
+class GuardedSocket(WebSocketRoute):
+    """The class of all WebSocket routes: who is refused gets an ordinary HTTP answer instead of a socket."""
+
+    def __init__(self, door: Door, path: str, endpoint: Callable[[WebSocket], Coroutine[Any, Any, None]]) -> None:
+        access = required(SOCKET, path)
+
+        async def admitted(socket: WebSocket) -> None:
+            try:
+                await door.admit(access, socket.scope)
+                await endpoint(socket)
+            except PlatformError as error:
+                if isinstance(error, InvariantBroken) or socket.client_state.name != "CONNECTING":
+                    raise
+                await socket.receive()
+                await socket.send_denial_response(error_reply(same_words(error, socket.path_params)))
+
+        super().__init__(path, admitted)
+
+
+class JsonRequest(Request):
+    async def json(self) -> Any:
+        """By orjson: quick, and strict about text that no database or terminal could take (lone surrogates)."""
+        return orjson.loads(await self.body())
+
+
+def _admitting(door: Door, access: Access, app: ASGIApp) -> ASGIApp:
+    async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
+        await door.admit(access, scope)
+        await app(scope, receive, send)
+
+    return admitted
+
+
+def _direct(route: APIRoute) -> ASGIApp | None:
+    """A route that takes its path and the request only needs no dependencies solved: that saves a third of its time."""
+    needs = route.dependant
+    others = (needs.query_params, needs.header_params, needs.cookie_params, needs.body_params, needs.dependencies)
+    if any(others) or any(field.field_info.annotation is not str for field in needs.path_params):
+        return None
+    name, endpoint = needs.request_param_name, route.endpoint
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        values = dict(scope["path_params"])
+        if name is not None:
+            values[name] = JsonRequest(scope, receive)
+        response: Response = await endpoint(**values)
+        await response(scope, receive, send)
+
+    return call
+
+
+def _token(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, token = value.decode("latin-1").partition(" ")
+            if scheme.lower() == "bearer" and token:
+                return _sane(token.strip())
+    for offered in scope.get("subprotocols", ()):
+        if offered.startswith(_SUBPROTOCOL):
+            return _sane(offered.removeprefix(_SUBPROTOCOL))
+    raise Unauthenticated("this needs a token: Authorization: Bearer …; `crucible login` saves one")
+
+
+def _sane(token: str) -> str:
+    if len(token) > 512 or not token.isascii():
+        raise Unauthenticated("that is no token of this server; `crucible login` saves one")
+    return token

@@ -1,0 +1,193 @@
+"""The outermost layer, around every request: a name for it, checks of Host and Origin, sizes before anything is read,
+headers that keep browsers from guessing, and the last net for our own bugs."""
+
+import asyncio
+import ipaddress
+import itertools
+import logging
+import re
+import secrets
+from collections.abc import Iterable
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crucible.api.deps import ApiSettings
+from crucible.api.errors import error_reply, internal_error
+from crucible.api.shutdown import Shutdown
+from crucible.model.errors import Forbidden, PlatformError, TooLarge
+
+log = logging.getLogger("crucible.api")
+
+# A body that stands still for longer is given up.
+BODY_PAUSE_S = 30.0
+
+DRAIN_BYTES, DRAIN_S = 16 << 20, 2.0
+
+_HOSTS_REMEMBERED = 100
+_HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+_STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, settings: ApiSettings, shutdown: Shutdown) -> None:
+        self._app = app
+        self._shutdown = shutdown
+        self._settings = settings
+        self._names = frozenset({"localhost", *(name.lower() for name in settings.allowed_hosts)})
+        self._hosts: set[bytes | None] = set()  # headers that were found good
+        self._prefix = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"{self._prefix}-{next(self._numbers):x}"
+        started = False
+
+        async def send_named(message: Message) -> None:
+            nonlocal started
+            if message["type"] in _STARTS:
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), *_HEADERS]
+            started = True
+            await send(message)
+
+        try:
+            receive = self._checked(scope, receive)
+        except PlatformError as error:
+            await _refuse(error_reply(error), scope, receive, send_named)
+            return
+        try:
+            await self._app(scope, receive, send_named)
+        except asyncio.CancelledError:
+            if not self._shutdown.is_stopping:
+                raise  # else: it was given its time, and whoever asked does not read the answer
+        except Exception:
+            log.exception("request %s: %s %s failed", request_id, scope.get("method", "SOCKET"), scope["path"])
+            if started:
+                raise  # the server breaks the connection off, so that half an answer is not taken for a whole one
+            await _refuse(internal_error(request_id), scope, receive, send_named)
+
+    def _checked(self, scope: Scope, receive: Receive) -> Receive:
+        """What to receive from; raises if the request must not go further."""
+        host = origin = length = None
+        is_chunked = False
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"content-length":
+                length = value
+            elif name == b"transfer-encoding":
+                is_chunked = True
+        self._check_host(host)
+        method = scope.get("method", "SOCKET")
+        if origin is not None and method not in _SAFE:
+            _check_origin(origin, host)
+        limit = self._limit(method, scope["path"])
+        if length is not None and (not length.isdigit() or int(length) > limit):
+            raise TooLarge(f"the body may have at most {limit} bytes; send less", limit_bytes=limit)
+        has_body = is_chunked or (length is not None and length != b"0")
+        return _bounded(receive, limit) if has_body else receive
+
+    def _check_host(self, host: bytes | None) -> None:
+        """A name that is not ours means that somebody else's DNS led a browser here; an address means no such thing."""
+        if host in self._hosts:
+            return
+        name = _without_port((host or b"").decode("latin-1").lower())
+        if name not in self._names and not _is_address(name):
+            raise Forbidden("this server does not go by that name; start it with --allowed-host to change that")
+        if len(self._hosts) < _HOSTS_REMEMBERED:
+            self._hosts.add(host)
+
+    def _limit(self, method: str, path: str) -> int:
+        if path == "/agent/v1/report":
+            return self._settings.max_report_bytes
+        if method == "PUT" and path.startswith("/v1/packages/"):
+            return self._settings.max_package_bytes
+        return self._settings.max_body_bytes
+
+
+def _check_origin(origin: bytes, host: bytes | None) -> None:
+    """A page may only act on the server that it came from."""
+    _, _, place = origin.decode("latin-1").lower().partition("://")
+    if not place or place != (host or b"").decode("latin-1").lower():
+        raise Forbidden("a page from elsewhere may not use this server")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_port(host: str) -> str:
+    """The name in a Host header; nothing that looks like one but is not."""
+    match = _HOST.fullmatch(host)
+    return (match["bracketed"] or match["name"]) if match else ""
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    """A body may not say its length beforehand, and may come ever more slowly."""
+    seen = 0
+    is_read = False
+
+    async def bounded() -> Message:
+        nonlocal seen, is_read
+        if is_read:
+            return await receive()
+        try:
+            async with asyncio.timeout(BODY_PAUSE_S):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408) from None
+        seen += len(message.get("body", b""))
+        is_read = not message.get("more_body", False)
+        if seen > limit:
+            raise HTTPException(413)  # the framework lets only its own exception through while it reads a body
+        return message
+
+    return bounded
+
+
+async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await _refuse_socket(response, receive, send)
+        return
+    response.headers["connection"] = "close"
+    await _drained(receive)
+    await response(scope, receive, send)
+
+
+async def _drained(receive: Receive) -> None:
+    """A client that is still sending would see its connection reset, not the reason. So a little more is taken from it
+    and thrown away; one that sends far too much has to live with the reset."""
+    left = DRAIN_BYTES
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        pass
+
+
+async def _refuse_socket(response: Response, receive: Receive, send: Send) -> None:
+    await receive()
+    headers: Iterable[tuple[bytes, bytes]] = response.raw_headers
+    await send({"type": "websocket.http.response.start", "status": response.status_code, "headers": list(headers)})
+    await send({"type": "websocket.http.response.body", "body": bytes(response.body)})

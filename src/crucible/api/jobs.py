@@ -1,0 +1,101 @@
+"""Jobs: submit, look, list, and wish."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from crucible.api import views
+from crucible.api.deps import Deps
+from crucible.api.door import principal
+from crucible.api.reply import json_reply
+from crucible.api.routing import IdempotencyKey, add, job_id_of
+from crucible.model.errors import InvalidRequest
+from crucible.model.ids import Digest
+from crucible.model.job import Job, JobStatus
+from crucible.model.record import Role
+from crucible.ports.store import JobQuery
+from crucible.wire import rest
+
+
+class JobRoutes:
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+
+    def add_to(self, router: APIRouter) -> None:
+        add(router, "GET", "/v1/jobs/{job_id}", self.get, rest.JobView)
+        add(router, "GET", "/v1/jobs", self.list, rest.JobPage)
+        add(router, "POST", "/v1/jobs", self.submit, rest.Submitted, status=201)
+        add(router, "POST", "/v1/jobs/{job_id}/cancel", self.cancel, rest.Changed)
+        add(router, "POST", "/v1/jobs/{job_id}/hold", self.hold, rest.Changed)
+        add(router, "POST", "/v1/jobs/{job_id}/release", self.release, rest.Changed)
+        add(router, "POST", "/v1/jobs/{job_id}/retry", self.retry, rest.Submitted, status=201)
+        add(router, "POST", "/v1/jobs/{job_id}/resume", self.resume, rest.Submitted, status=201)
+
+    async def get(self, request: Request, job_id: str) -> Response:
+        """A job as it is now."""
+        job = await self._deps.service.find(principal(request), job_id_of(job_id))
+        return json_reply(await described(self._deps, job))
+
+    async def list(
+        self,
+        request: Request,
+        status: Annotated[str | None, Query(max_length=200, description="One or several, with commas")] = None,
+        name: Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = None,
+        limit: Annotated[int, Query(ge=1, le=rest.MAX_PAGE)] = 50,
+        cursor: Annotated[str | None, Query(max_length=200, pattern=r"^[\x21-\x7e]*$")] = None,
+    ) -> Response:
+        """Your jobs, newest first; an admin's list has everybody's."""
+        who = principal(request)
+        query = JobQuery(
+            status=_statuses(status),
+            user_id=None if who.role is Role.ADMIN else who.user_id,
+            name=name or None,
+            limit=limit,
+            cursor=cursor or None,
+        )
+        return json_reply(views.page(await self._deps.store.jobs(query)))
+
+    async def submit(self, request: Request, body: rest.Submit, idempotency_key: IdempotencyKey = None) -> Response:
+        """The same Idempotency-Key with the same spec is the same job."""
+        job = await self._deps.service.submit(
+            principal(request),
+            name=body.name,
+            spec_yaml=body.spec_yaml,
+            code_digest=None if body.code_digest is None else Digest(body.code_digest),
+            idempotency_key=idempotency_key,
+        )
+        return json_reply(views.submitted(job), 201)
+
+    async def cancel(self, request: Request, job_id: str) -> Response:
+        """Asking again is the same; a job that has completed or failed cannot be cancelled."""
+        return json_reply(views.changed(await self._deps.service.cancel(principal(request), job_id_of(job_id))))
+
+    async def hold(self, request: Request, job_id: str, body: rest.Why | None = None) -> Response:
+        """Stop it with a checkpoint and keep it from running until it is released."""
+        reason = body.reason if body else None
+        return json_reply(views.changed(await self._deps.service.hold(principal(request), job_id_of(job_id), reason)))
+
+    async def release(self, request: Request, job_id: str) -> Response:
+        return json_reply(views.changed(await self._deps.service.release(principal(request), job_id_of(job_id))))
+
+    async def retry(self, request: Request, job_id: str) -> Response:
+        """A new job that runs the same from the beginning."""
+        return json_reply(views.submitted(await self._deps.service.retry(principal(request), job_id_of(job_id))), 201)
+
+    async def resume(self, request: Request, job_id: str) -> Response:
+        """A new job that goes on from the newest valid checkpoint."""
+        return json_reply(views.submitted(await self._deps.service.resume(principal(request), job_id_of(job_id))), 201)
+
+
+async def described(deps: Deps, job: Job) -> dict[str, object]:
+    return views.job_view(job, await deps.store.job_tasks(job.id), await deps.store.progress(job.id))
+
+
+def _statuses(text: str | None) -> frozenset[JobStatus]:
+    try:
+        return frozenset(JobStatus(word) for word in (text or "").split(",") if word)
+    except ValueError as error:
+        known = ", ".join(JobStatus)
+        raise InvalidRequest(f"{error}; the states of a job are {known}", field="status") from error

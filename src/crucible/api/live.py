@@ -1,0 +1,188 @@
+"""A job as it happens, over a WebSocket: status, progress, metrics, log lines, cost, and an end.
+
+Every message carries a cursor; whoever comes back with the last one misses nothing and gets nothing twice. Each client
+is served at its own pace from the store and the streams: nothing is queued for it, so a slow one only lags. It sends
+nothing but what it was asked for and takes no messages."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from crucible.api import views
+from crucible.api.deps import Deps
+from crucible.api.door import principal
+from crucible.api.history import task_of
+from crucible.api.pulse import Pulse, Seen
+from crucible.api.reply import encoded
+from crucible.api.routing import job_id_of
+from crucible.api.shutdown import Shutdown
+from crucible.model.errors import InvalidRequest, PlatformError
+from crucible.model.ids import TaskId
+from crucible.model.job import Job
+from crucible.model.record import Progress
+from crucible.ports.store import LoggedEvent
+
+PIECE_BYTES = 64 << 10
+PROTOCOL = "crucible.v1"
+# Whoever takes nothing for so long may come back with its cursor.
+SEND_LIMIT_S = 60.0
+# Codes of RFC 6455: the server goes away; it failed.
+GOING_AWAY, FAILED = 1001, 1011
+
+_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})-(\d{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a client has read: the last event, and offsets into the two streams."""
+
+    event: int = 0
+    log: int = 0
+    metrics: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.event}-{self.log}-{self.metrics}"
+
+
+class LiveRoutes:
+    def __init__(self, deps: Deps, pulse: Pulse, shutdown: Shutdown) -> None:
+        self._deps = deps
+        self._pulse = pulse
+        self._shutdown = shutdown
+
+    async def stream(self, socket: WebSocket) -> None:
+        job = await self._deps.service.find(principal(socket), job_id_of(socket.path_params["job_id"]))
+        query = socket.query_params
+        task_id = await task_of(self._deps.store, job, _number(query, "task", 0))
+        cursor = _cursor(query.get("cursor"))
+        if "tail" in query and not query.get("cursor"):
+            cursor = replace(cursor, log=await self._deps.streams.tail_offset(task_id, _number(query, "tail", 0)))
+        await socket.accept(subprotocol=_subprotocol(socket))
+        watch = asyncio.ensure_future(_gone(socket))
+        try:
+            await self._send(socket, watch, Telling(self._deps, task_id, cursor), job)
+        finally:
+            watch.cancel()
+
+    async def _send(self, socket: WebSocket, watch: "asyncio.Future[None]", telling: "Telling", job: Job) -> None:
+        try:
+            while not watch.done() and not self._shutdown.is_stopping:
+                seen = await self._pulse.look(job.id)
+                async for message in telling.news(seen):
+                    text = encoded({**message, "cursor": str(telling.cursor)}).decode()
+                    await self._deps.clock.wait_for(socket.send_text(text), SEND_LIMIT_S)
+                if telling.is_over:
+                    await socket.close()
+                    return
+                if telling.is_up_to_date:
+                    await self._pulse.wait(seen)
+            if not watch.done():
+                await socket.close(GOING_AWAY, "the server is stopping; come back with your cursor")
+        except (WebSocketDisconnect, TimeoutError):
+            pass
+        except PlatformError as error:
+            await socket.close(FAILED, error.code)
+
+
+class Telling:
+    """What one client has been told, and what it has not."""
+
+    def __init__(self, deps: Deps, task_id: TaskId, cursor: Cursor) -> None:
+        self._deps = deps
+        self._task_id = task_id
+        self.cursor = cursor
+        self.is_up_to_date = False
+        self.is_over = False
+        self._version = -1
+        self._state: tuple[object, ...] | None = None
+        self._progress: Sequence[Progress] = ()
+        self._cost: Mapping[str, Any] | None = None
+
+    async def news(self, seen: Seen) -> AsyncIterator[dict[str, Any]]:
+        """Each message moves the cursor past itself. At most one piece of each stream: others' news must not wait."""
+        job = seen.job
+        if job.version != self._version:
+            async for message in self._statuses(job):
+                yield message
+            self._version = job.version
+        if seen.progress and seen.progress != self._progress:
+            self._progress = seen.progress
+            yield {"type": "progress", **(views.progress_view(seen.progress) or {})}
+        cost = views.cost(job)
+        if cost != self._cost:
+            self._cost = cost
+            yield {"type": "cost", **cost}
+        async for message in self._pieces():
+            yield message
+        if job.status.is_terminal and self.is_up_to_date:
+            self.is_over = True
+            yield {"type": "end", "status": job.status, "reason": job.reason}
+
+    async def _statuses(self, job: Job) -> AsyncIterator[dict[str, Any]]:
+        """Every change since the cursor, then the present state if the last change does not say it all."""
+        while batch := await self._deps.store.events(job.id, after=self.cursor.event, limit=1000):
+            for event in batch:
+                self.cursor = replace(self.cursor, event=event.seq)
+                if event.to_status is not None:
+                    yield self._status(job, event)
+        state = (job.status, job.desired, job.reason)
+        if state != self._state:
+            self._state = state
+            at = job.updated_at or job.created_at
+            yield {"type": "status", "status": job.status, "desired": job.desired, "reason": job.reason, "at": at}
+
+    def _status(self, job: Job, event: LoggedEvent) -> dict[str, Any]:
+        self._state = (event.to_status, job.desired, event.reason)
+        return {
+            "type": "status",
+            "status": event.to_status,
+            "from": event.from_status,
+            "desired": job.desired,
+            "reason": event.reason,
+            "at": event.at,
+        }
+
+    async def _pieces(self) -> AsyncIterator[dict[str, Any]]:
+        points = await self._deps.streams.read_metrics(self._task_id, self.cursor.metrics, PIECE_BYTES)
+        self.cursor = replace(self.cursor, metrics=points.next_offset)
+        if points.points:
+            yield {"type": "metrics", "points": [views.metric(point, point.values) for point in points.points]}
+        lines = await self._deps.streams.read_log(self._task_id, self.cursor.log, PIECE_BYTES)
+        self.cursor = replace(self.cursor, log=lines.next_offset)
+        if lines.lines:
+            yield {"type": "log", "lines": [views.log_line(line) for line in lines.lines]}
+        self.is_up_to_date = points.is_end and lines.is_end
+
+
+def _cursor(text: str | None) -> Cursor:
+    if not text:
+        return Cursor()
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise InvalidRequest("the cursor is not one of ours; send the last one you got, or none", field="cursor")
+    return Cursor(*(int(part) for part in match.groups()))
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 6:
+        raise InvalidRequest(f"{name} is a number from 0 on", field=name)
+    return int(text)
+
+
+def _subprotocol(socket: WebSocket) -> str | None:
+    """A browser that offers some wants one of them back: ours if it is there, else the one that carried the token."""
+    offered = socket.scope.get("subprotocols") or []
+    if PROTOCOL in offered or not offered:
+        return PROTOCOL if offered else None
+    return str(offered[0])
+
+
+async def _gone(socket: WebSocket) -> None:
+    """What a client says is not for us; that it went away is."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass

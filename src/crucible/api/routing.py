@@ -1,0 +1,60 @@
+"""How handlers become routes: one place that says what every operation answers and how its errors look."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from crucible.model.errors import NotFound
+from crucible.model.ids import JobId
+from crucible.wire import rest
+
+# Answers are written by hand; these classes only describe them.
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": rest.Error, "description": "The request cannot be carried out; the message says why"},
+    "5XX": {"model": rest.Error, "description": "The server or its storage failed"},
+}
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200, pattern=r"^[\x21-\x7e]+$")]
+TaskIndex = Annotated[int, Query(ge=0, le=1_000_000, description="Which task of the job; most jobs have one")]
+Offset = Annotated[int, Query(ge=0, lt=2**63)]
+
+_JOB_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+def add(
+    router: APIRouter,
+    method: str,
+    path: str,
+    endpoint: Callable[..., Any],
+    answer: Any,
+    *,
+    status: int = 200,
+    **options: Any,
+) -> None:
+    """`answer` is the class that describes the JSON of a success."""
+    router.add_api_route(
+        path,
+        endpoint,
+        methods=[method],
+        response_model=answer,
+        status_code=status,
+        responses=_ERRORS | options.pop("responses", {}),
+        response_class=options.pop("response_class", Response if answer is None else _Json),
+        tags=[path.split("/")[2] if path.startswith("/v1/") else "other"],
+        operation_id=f"{endpoint.__name__}_{method.lower()}_{re.sub(r'[^a-z0-9]+', '_', path).strip('_')}",
+        **options,
+    )
+
+
+class _Json(Response):
+    media_type = "application/json"
+
+
+def job_id_of(text: str) -> JobId:
+    """What cannot be the id of a job never reaches the database."""
+    if not _JOB_ID.fullmatch(text):
+        raise NotFound("no such job")
+    return JobId(text)

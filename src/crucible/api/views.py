@@ -1,0 +1,233 @@
+"""Our values in the words of wire.rest, as plain dictionaries: writing them by hand keeps a list of fifty cheap."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from crucible.model.attempt import Attempt, Rank
+from crucible.model.job import Job
+from crucible.model.lease import Lease, Node
+from crucible.model.record import Artifact, Checkpoint, Progress, Token, User
+from crucible.model.task import Task
+from crucible.model.units import usd
+from crucible.ports.store import JobPage, JobSummary, LoggedEvent
+from crucible.ports.streams import LogLine, MetricPoint
+
+
+def submitted(job: Job) -> dict[str, Any]:
+    return {"id": job.id, "status": job.status, "created_at": job.created_at, "origin": job.origin}
+
+
+def changed(job: Job) -> dict[str, Any]:
+    return {"id": job.id, "status": job.status, "desired": job.desired, "reason": job.reason}
+
+
+def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress]) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "status": job.status,
+        "job_type": job.job_type,
+        "framework": job.framework,
+        "execution_mode": job.execution_mode,
+        "selected": selected(job),
+        "cost": cost(job),
+        "timestamps": timestamps(job),
+        "desired": job.desired,
+        "reason": job.reason,
+        "gpus": job.gpus,
+        "priority": job.priority,
+        "progress": progress_view(progress),
+        "attempts": attempt_counts(tasks),
+        "origin": job.origin,
+        "lineage": job.lineage,
+        "deadline": job.deadline_at,
+        "budget_usd": None if job.budget_microusd is None else usd(job.budget_microusd),
+        "user_id": job.user_id,
+        "team": job.team,
+        "project": job.project,
+        "code_digest": job.code_digest,
+    }
+
+
+def selected(job: Job) -> dict[str, Any] | None:
+    if job.selected_provider is None:
+        return None
+    return {
+        "provider": job.selected_provider,
+        "region": job.selected_region,
+        "backend": job.selected_backend,
+        "instance_type": job.selected_instance_type,
+        "spot": job.selected_spot,
+        "count": job.selected_count,
+    }
+
+
+def cost(job: Job) -> dict[str, Any]:
+    estimated = job.cost_estimated_microusd
+    return {
+        "running_usd": usd(job.cost_running_microusd),
+        "estimated_usd": None if estimated is None else usd(estimated),
+    }
+
+
+def timestamps(job: Job) -> dict[str, Any]:
+    return {
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "updated_at": job.updated_at,
+    }
+
+
+def attempt_counts(tasks: Sequence[Task]) -> dict[str, int]:
+    return {
+        "started": sum(task.attempts for task in tasks),
+        "failures": sum(task.failures for task in tasks),
+        "losses": sum(task.losses for task in tasks),
+    }
+
+
+def progress_view(progress: Sequence[Progress]) -> dict[str, Any] | None:
+    """Of one task as it reported it; of several, the share done and the newest moment."""
+    if not progress:
+        return None
+    newest = max(progress, key=lambda one: one.at)
+    if len(progress) == 1:
+        step, total, fraction = newest.step, newest.total_steps, newest.fraction
+    else:
+        step = total = None
+        fraction = sum(one.fraction or 0.0 for one in progress) / len(progress)
+    return {"step": step, "total_steps": total, "fraction": fraction, "at": newest.at, "metrics": newest.metrics}
+
+
+def page(found: JobPage) -> dict[str, Any]:
+    return {"items": [brief(item) for item in found.items], "next_cursor": found.next_cursor}
+
+
+def brief(item: JobSummary) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "status": item.status,
+        "reason": item.reason,
+        "user_id": item.user_id,
+        "job_type": item.job_type,
+        "framework": item.framework,
+        "gpus": item.gpus,
+        "provider": item.selected_provider,
+        "region": item.selected_region,
+        "cost_usd": item.cost_running_microusd / 1_000_000,
+        "progress": item.progress,
+        "created_at": item.created_at,
+        "started_at": item.started_at,
+        "finished_at": item.finished_at,
+    }
+
+
+def event(logged: LoggedEvent, *, is_full: bool) -> dict[str, Any]:
+    """Seed 000's shape; in full, also what happened to which thing."""
+    view: dict[str, Any] = {"seq": logged.seq, "at": logged.at}
+    if logged.to_status is not None:
+        view |= {"from": logged.from_status, "to": logged.to_status}
+    if logged.reason is not None:
+        view["reason"] = logged.reason
+    if is_full:
+        view |= {"kind": logged.kind, "id": logged.entity_id, "type": logged.type, "body": logged.body}
+    return view
+
+
+def artifact(made: Artifact) -> dict[str, Any]:
+    return {"type": made.type, "uri": made.uri, "created_at": made.created_at, "meta": made.meta}
+
+
+def checkpoint(made: Checkpoint) -> dict[str, Any]:
+    return {
+        "step": made.step,
+        "uri": made.uri,
+        "size_bytes": made.size_bytes,
+        "manifest_sha256": made.manifest_sha256,
+        "created_at": made.created_at,
+        "job_id": made.job_id,
+        "attempt_id": made.attempt_id,
+        "metadata": made.metadata,
+    }
+
+
+def attempt(tried: Attempt) -> dict[str, Any]:
+    return {
+        "id": tried.id,
+        "task_id": tried.task_id,
+        "number": tried.number,
+        "phase": tried.phase,
+        "outcome": tried.outcome,
+        "reason": tried.reason,
+        "resume_step": tried.resume_step,
+        "created_at": tried.created_at,
+        "started_at": tried.started_at,
+        "ended_at": tried.ended_at,
+        "ranks": [rank(member) for member in tried.ranks],
+    }
+
+
+def rank(member: Rank) -> dict[str, Any]:
+    return {
+        "rank": member.rank,
+        "node_id": member.node_id,
+        "node_rank": member.node_rank,
+        "local_rank": member.local_rank,
+        "devices": member.devices,
+        "state": member.state,
+        "exit_code": member.exit_code,
+        "signal": member.signal,
+        "reason": member.reason,
+        "started_at": member.started_at,
+        "ended_at": member.ended_at,
+    }
+
+
+def log_line(line: LogLine) -> dict[str, Any]:
+    """The agents' words for it, and the source it is numbered within."""
+    view = {"attempt": line.attempt, "rank": line.rank, "n": line.n, "t": line.at_ms, "s": line.stream, "x": line.text}
+    return view | {"p": True} if line.is_partial else view
+
+
+def metric(point: MetricPoint, values: dict[str, float]) -> dict[str, Any]:
+    return {
+        "attempt": point.attempt,
+        "rank": point.rank,
+        "n": point.n,
+        "t": point.at_ms,
+        "step": point.step,
+        "values": values,
+    }
+
+
+def node(machine: Node, lease: Lease) -> dict[str, Any]:
+    return {
+        "id": machine.id,
+        "provider": lease.target.provider,
+        "region": lease.target.region,
+        "state": lease.phase,
+        "job_id": lease.job_id,
+        "task_id": lease.task_id,
+        "machine_id": machine.machine_id,
+        "address": machine.address,
+        "devices": lease.devices,
+        "enrolled_at": machine.enrolled_at,
+        "facts": machine.facts,
+    }
+
+
+def token(held: Token) -> dict[str, Any]:
+    return {
+        "id": held.id,
+        "name": held.name,
+        "user_id": held.user_id,
+        "created_at": held.created_at,
+        "expires_at": held.expires_at,
+        "revoked_at": held.revoked_at,
+    }
+
+
+def user(person: User) -> dict[str, Any]:
+    return {"id": person.id, "name": person.name, "role": person.role, "created_at": person.created_at}

@@ -1,0 +1,365 @@
+"""The REST API's shapes, version 1: seed 000's words, ours added. Requests are validated by these classes; answers are
+written by hand where speed counts and described here for the OpenAPI document. Nothing here knows HTTP."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# A spec is at most 256 KiB; JSON may write some characters with six bytes.
+MAX_BODY_BYTES = 2 << 20
+MAX_PACKAGE_BYTES = 512 << 20
+MAX_PAGE = 200
+
+Status = Literal["pending", "scheduled", "provisioning", "running", "checkpointing", "completed", "failed", "cancelled"]
+# Names are shown in terminals and stored by databases that refuse NUL: no control characters.
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+UserName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+HexDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+SpecText = Annotated[str, Field(max_length=1 << 20)]
+
+
+class Request(BaseModel):
+    """An unknown field is an error: a wish that is not understood must not be dropped silently."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Submit(Request):
+    name: Name | None = None
+    spec_yaml: SpecText
+    code_digest: HexDigest | None = None
+
+
+class SpecOnly(Request):
+    spec_yaml: SpecText
+
+
+class Why(Request):
+    reason: Reason | None = None
+
+
+class NewTokenRequest(Request):
+    name: Name
+    user: UserName | None = None  # another user: for admins
+    role: Literal["member", "admin"] | None = None  # must be the user's own: a token has no role besides
+    expires_at: datetime | None = None
+
+
+class NewUser(Request):
+    name: UserName
+    role: Literal["member", "admin"] = "member"
+
+
+class Training(Request):
+    """Seed 002's body, or ours."""
+
+    name: Name | None = None
+    spec_yaml: SpecText | None = None
+    model_name: Name | None = None
+    config: dict[str, Any] = {}
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+class Error(BaseModel):
+    error: str
+    message: str
+    details: dict[str, Any]
+
+
+class Submitted(BaseModel):
+    id: str
+    status: Status
+    created_at: datetime
+    origin: str | None = None
+
+
+class Changed(BaseModel):
+    id: str
+    status: Status
+    desired: Literal["run", "hold", "cancel"]
+    reason: str | None
+
+
+class Selected(BaseModel):
+    provider: str
+    region: str
+    backend: str
+    instance_type: str
+    spot: bool
+    count: int
+
+
+class Cost(BaseModel):
+    running_usd: float
+    estimated_usd: float | None
+
+
+class Timestamps(BaseModel):
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime | None
+
+
+class Progress(BaseModel):
+    step: int | None
+    total_steps: int | None
+    fraction: float | None
+    at: datetime
+    metrics: dict[str, float | None]
+
+
+class AttemptCounts(BaseModel):
+    """`losses` are machines lost: they never count against the user's retries."""
+
+    started: int
+    failures: int
+    losses: int
+
+
+class JobView(BaseModel):
+    id: str
+    name: str
+    status: Status
+    job_type: str
+    framework: str
+    execution_mode: str
+    selected: Selected | None
+    cost: Cost
+    timestamps: Timestamps
+    desired: Literal["run", "hold", "cancel"]
+    reason: str | None
+    gpus: int
+    priority: int
+    progress: Progress | None
+    attempts: AttemptCounts
+    origin: str | None
+    lineage: str
+    deadline: datetime | None
+    budget_usd: float | None
+    user_id: str
+    team: str | None
+    project: str | None
+    code_digest: str | None
+
+
+class JobBrief(BaseModel):
+    id: str
+    name: str
+    status: Status
+    reason: str | None
+    user_id: str
+    job_type: str
+    framework: str
+    gpus: int
+    provider: str | None
+    region: str | None
+    cost_usd: float
+    progress: float | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobPage(BaseModel):
+    items: list[JobBrief]
+    next_cursor: str | None
+
+
+class JobEvent(BaseModel):
+    """A change of status; with `all=true` also everything else that happened, told apart by `kind` and `type`."""
+
+    model_config = ConfigDict(extra="allow")
+    seq: int
+    at: datetime
+    from_: Status | None = Field(default=None, alias="from")
+    to: Status | None = None
+    reason: str | None = None
+
+
+class Events(BaseModel):
+    items: list[JobEvent]
+    next_after: int | None
+
+
+class Artifact(BaseModel):
+    type: str
+    uri: str
+    created_at: datetime
+    meta: dict[str, Any]
+
+
+class Artifacts(BaseModel):
+    items: list[Artifact]
+
+
+class MetricItem(BaseModel):
+    attempt: int
+    rank: int
+    n: int
+    t: int
+    step: int | None
+    values: dict[str, float | None]
+
+
+class Metrics(BaseModel):
+    items: list[MetricItem]
+    next_offset: int
+
+
+class CheckpointItem(BaseModel):
+    step: int
+    uri: str
+    size_bytes: int
+    manifest_sha256: str
+    created_at: datetime
+    job_id: str
+    attempt_id: str
+    metadata: dict[str, Any]
+
+
+class Checkpoints(BaseModel):
+    items: list[CheckpointItem]
+
+
+class RankItem(BaseModel):
+    rank: int
+    node_id: str
+    node_rank: int
+    local_rank: int
+    devices: list[str]
+    state: str
+    exit_code: int | None
+    signal: int | None
+    reason: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class AttemptItem(BaseModel):
+    id: str
+    task_id: str
+    number: int
+    phase: str
+    outcome: str | None
+    reason: str | None
+    resume_step: int | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    ranks: list[RankItem]
+
+
+class Attempts(BaseModel):
+    items: list[AttemptItem]
+
+
+class Spec(BaseModel):
+    spec_yaml: str
+
+
+class Validated(BaseModel):
+    valid: Literal[True]
+    warnings: list[dict[str, Any]]
+
+
+class Plan(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    chosen: dict[str, Any] | None
+    alternatives: list[dict[str, Any]]
+    rejections: list[dict[str, Any]]
+
+
+class Explanation(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    status: Status
+    reason: str | None
+
+
+class Package(BaseModel):
+    digest: str
+    size_bytes: int
+
+
+class NodeItem(BaseModel):
+    id: str
+    provider: str
+    region: str
+    state: str
+    job_id: str
+    task_id: str
+    machine_id: str
+    address: str
+    devices: list[str]
+    enrolled_at: datetime
+    facts: dict[str, Any]
+
+
+class Nodes(BaseModel):
+    items: list[NodeItem]
+
+
+class TokenItem(BaseModel):
+    id: str
+    name: str
+    user_id: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class Tokens(BaseModel):
+    items: list[TokenItem]
+
+
+class NewToken(TokenItem):
+    token: str  # shown once
+
+
+class UserItem(BaseModel):
+    id: str
+    name: str
+    role: Literal["member", "admin"]
+    created_at: datetime
+
+
+class Users(BaseModel):
+    items: list[UserItem]
+
+
+class Me(BaseModel):
+    user_id: str
+    name: str
+    role: Literal["member", "admin"]
+    token_id: str
+
+
+class Version(BaseModel):
+    version: str
+    api: str
+    agent_protocol: int
+
+
+class Health(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    status: str
+
+
+class Alive(BaseModel):
+    status: str
+
+
+class TrainingStarted(BaseModel):
+    job_id: str
+    execution_id: str
+    id: str
+    status: Status
+    created_at: datetime
+
+
+class TrainingView(JobView):
+    job_id: str

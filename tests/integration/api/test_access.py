@@ -1,0 +1,210 @@
+"""Who may use what (R14, T14): every row of the table, as every kind of caller; no row, no route."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from crucible.api.access import SOCKET, TABLE, Access
+from crucible.api.app import create_app
+from crucible.engine.service import digest_of
+from crucible.model.errors import InvariantBroken
+from crucible.model.ids import TokenId, UserId
+from crucible.model.record import Token
+
+from .conftest import SPEC, Agent, Server
+
+CODE = b"code"
+DIGEST = hashlib.sha256(CODE).hexdigest()
+BODIES: dict[str, Any] = {
+    "/v1/jobs": {"spec_yaml": SPEC},
+    "/v1/plan": {"spec_yaml": SPEC},
+    "/v1/validate": {"spec_yaml": SPEC},
+    "/v1/tokens": {"name": "n"},
+    "/v1/users": {"name": "dave"},
+    "/api/v1/training": {"spec_yaml": SPEC},
+    "/agent/v1/report": {"boot_id": "b"},
+}
+CALLERS = (
+    "anonymous",
+    "nonsense",
+    "revoked",
+    "expired",
+    "owner",
+    "other member",
+    "admin",
+    "node",
+    "enrolment",
+    "attempt",
+    "attempt of another job",
+)
+REFUSED = {401, 403, 404}
+
+
+@dataclass
+class Cast:
+    """Everybody who might ask, and whose things they ask for."""
+
+    server: Server
+    agent: Agent
+    job_id: str
+    credentials: dict[str, str | None]
+
+    def ask(self, method: str, template: str, caller: str) -> int:
+        path = template.replace("{job_id}", self.job_id).replace("{digest}", DIGEST)
+        path = path.replace("{token_id}", self._token() if "{token_id}" in path else "")
+        token = self.credentials[caller]
+        if method == SOCKET:
+            return self._open_socket(path, token)
+        body = BODIES.get(template)
+        if template == "/agent/v1/enrol":
+            body = self._enrolment()
+        content = CODE if method == "PUT" else None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        return self.server.call(method, path, token, body=content, headers=headers).status
+
+    def _open_socket(self, path: str, token: str | None) -> int:
+        headers = None if token is None else {"Authorization": f"Bearer {token}"}
+        url = f"ws://127.0.0.1:{self.server.port}{path}"
+        try:
+            with connect(url, additional_headers=headers):
+                return 101
+        except InvalidStatus as refused:
+            return refused.response.status_code
+
+    def _token(self) -> str:
+        """A fresh one of the owner's, to be revoked by whoever can."""
+        return str(self.server.call("POST", "/v1/tokens", "alice", json_body={"name": "victim"}).json["id"])
+
+    def _enrolment(self) -> dict[str, Any]:
+        body = {"protocol": 1, "order_id": self.agent.order.id, "machine_id": self.agent.machine.id, "boot_id": "b"}
+        more = {
+            "agent_id": f"agent-{self.agent.machine.id}",
+            "agent_version": "1",
+            "address": "x",
+            "rendezvous_port": 1,
+        }
+        return body | more
+
+
+@pytest.fixture(scope="module")
+def cast(server: Server) -> Iterator[Cast]:
+    assert server.call("PUT", f"/v1/packages/{DIGEST}", body=CODE).status == 201
+    agent = server.agent(server.submit("alice")).begin()
+    other = server.agent(server.submit("alice")).begin()
+    credentials = {
+        "anonymous": None,
+        "nonsense": "cru_nonsense",
+        "revoked": lost_token(server, "revoked"),
+        "expired": lost_token(server, "expired"),
+        "owner": server.tokens["alice"],
+        "other member": server.tokens["bob"],
+        "admin": server.tokens["admin"],
+        "node": agent.key,
+        "enrolment": agent.boot.enrolment_token,
+        "attempt": agent.token,
+        "attempt of another job": other.token,
+    }
+    yield Cast(server, agent, agent.launch["job_id"], credentials)
+    agent.finish()
+    other.finish()
+
+
+def lost_token(server: Server, how: str) -> str:
+    secret, then = f"cru_{how}", datetime.now(UTC) - timedelta(minutes=1)
+    token = Token(id=TokenId(how), user_id=UserId("admin"), name=how, digest=digest_of(secret), created_at=then)
+    if how == "expired":
+        token = replace(token, expires_at=then)
+    server.run(server.deps.store.add_token(token))
+    if how == "revoked":
+        server.run(server.deps.store.revoke_token(TokenId(how), then))
+    return secret
+
+
+def allowed(access: Access, template: str) -> set[str]:
+    match access:
+        case Access.PUBLIC:
+            return set(CALLERS)
+        case Access.NODE:
+            return {"node"}
+        case Access.ENROLMENT:
+            return {"enrolment"}
+        case Access.ADMIN:
+            return {"admin"}
+        case Access.MEMBER | Access.ATTEMPT:
+            people = {"owner", "admin"}
+            if not ("{job_id}" in template or "{token_id}" in template):
+                people.add("other member")  # there is nothing foreign in it
+            return people | ({"attempt"} if access is Access.ATTEMPT else set())
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(("method", "template"), sorted(TABLE), ids=lambda value: value)
+def test_every_route_lets_in_exactly_whom_its_row_names(cast: Cast, method: str, template: str, caller: str) -> None:
+    may = caller in allowed(TABLE[method, template], template)
+    if may and template.endswith(("/cancel", "/hold")):  # of another job, so that the cast keeps its own
+        cast = replace(cast, job_id=cast.server.submit("alice"))
+    status = cast.ask(method, template, caller)
+    if may:
+        assert status not in REFUSED and status < 500, status
+    else:
+        assert status in REFUSED, status
+        if caller in ("anonymous", "nonsense", "revoked", "expired"):
+            assert status == 401, status
+
+
+def test_a_foreign_job_looks_exactly_like_one_that_does_not_exist(cast: Cast) -> None:
+    nowhere = "00000000-0000-7000-8000-000000000000"
+    for method, template in TABLE:
+        if "{job_id}" in template and method != SOCKET:
+            paths = [template.replace("{job_id}", job_id) for job_id in (cast.job_id, nowhere)]
+            foreign, absent = (cast.server.call(method, path, "bob") for path in paths)
+            assert foreign.status == absent.status == 404, template
+            assert foreign.text.replace(cast.job_id, nowhere) == absent.text, template
+
+
+def test_a_route_without_a_row_keeps_the_server_from_starting(server: Server) -> None:
+    app = create_app(server.deps)
+
+    async def secret() -> None: ...
+
+    with pytest.raises(InvariantBroken, match="GET /v1/secret has no row"):
+        app.router.add_api_route("/v1/secret", secret, methods=["GET"])
+
+
+def test_an_attempts_token_reads_its_own_job_and_nothing_else(cast: Cast) -> None:
+    for method, template in TABLE:
+        status = cast.ask(method, template, "attempt")
+        assert (status == 200) == (template in ("/v1/jobs/{job_id}", "/healthz", "/readyz")), template
+
+
+def test_an_attempts_token_dies_with_the_attempt(server: Server) -> None:
+    agent = server.agent(server.submit()).begin()
+    path = f"/v1/jobs/{agent.launch['job_id']}"
+    assert server.call("GET", path, agent.token).status == 200
+    agent.finish()
+    assert server.call("GET", path, agent.token).status in REFUSED
+
+
+def test_tokens_in_odd_clothes_are_refused(server: Server) -> None:
+    secret = server.tokens["alice"]
+    for value in (
+        secret,
+        f"Basic {secret}",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {secret}x",
+        "Bearer " + "x" * 5000,
+        "Bearer é",
+    ):
+        reply = server.call("GET", "/v1/me", None, headers={"Authorization": value})
+        assert (reply.status, reply.json["error"]) == (401, "unauthenticated"), value
+        assert reply.headers["WWW-Authenticate"] == "Bearer"
+    assert server.call("GET", "/v1/me", None, headers={"Authorization": f"bearer {secret}"}).status == 200
+    assert server.call("GET", f"/v1/me?token={secret}", None).status == 401
