@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 
 class Terminal:
@@ -34,6 +35,21 @@ class Terminal:
             assert time.monotonic() < end, f"{words!r} is not in {self.shown!r}"
             if not self._read():
                 assert words in self.shown, f"it ended without {words!r}: {self.shown!r}"
+
+    def until_idle(self, limit_s: float = 30.0) -> None:
+        """It uses no CPU and waits for us. Python misses a Ctrl-C that comes just before it begins to read a line."""
+        end = time.monotonic() + limit_s
+        before, calm = self._cpu(), 0
+        while calm < 5:
+            assert time.monotonic() < end, f"it is never idle: {self.shown!r}"
+            self._read()
+            now = self._cpu()
+            before, calm = now, calm + 1 if now == before and now[0] == "S" else 0
+
+    def _cpu(self) -> tuple[str, ...]:
+        """Its state, and the CPU time it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[11], fields[12]
 
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())

@@ -1,7 +1,7 @@
 """Options that change the text of a spec."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crucible.cli.overrides import Overrides, apply, parse_env
@@ -39,6 +39,7 @@ def test_nothing_asked_for_changes_nothing() -> None:
     assert Overrides().values() == {}
 
 
+@settings(deadline=None)
 @given(
     st.text(
         st.characters(min_codepoint=32, exclude_categories=("Cs", "Cc", "Cn"), exclude_characters="\u2028\u2029\ufeff")

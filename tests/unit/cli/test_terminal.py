@@ -60,6 +60,7 @@ def test_submit_asks_a_person_and_takes_no_for_an_answer(
     terminal = Terminal(["submit", "-d", str(tmp_path / "job.yaml")], environment())
     terminal.until("Submit? [Y/n]")
     assert "local/here" in terminal.shown
+    terminal.until_idle()
     terminal.type(answer)
     assert terminal.end() == code, terminal.shown
     assert [request.path for request in server.requests].count("/v1/jobs") == submitted

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crucible.cli import wording
@@ -67,6 +67,7 @@ def test_a_job_that_is_nearly_done_is_not_done() -> None:
 TEXT = st.text(st.characters(exclude_categories=("Mn", "Me", "Cs")))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=8), st.integers(30, 200))
 def test_a_table_keeps_its_width_its_rows_and_the_terminal_safe(rows: list[tuple[str, str]], width: int) -> None:
     columns = [Column("A", shrinks=True), Column("B", shrinks=True)]
@@ -76,6 +77,7 @@ def test_a_table_keeps_its_width_its_rows_and_the_terminal_safe(rows: list[tuple
     assert all(len(line) <= width for line in lines)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), min_size=1, max_size=8))
 def test_without_a_width_nothing_is_cut(rows: list[str]) -> None:
     lines = draw([Column("ID"), Column("NAME", shrinks=True)], [("x", row) for row in rows])
