@@ -29,7 +29,7 @@ class HistoryRoutes:
         self._deps = deps
 
     def add_to(self, router: APIRouter) -> None:
-        yaml = {200: {"content": {"text/yaml": {"schema": {"type": "string"}}}}}
+        yaml = {200: {"content": {"text/yaml": {"schema": {"type": "object"}}}}}
         add(router, "GET", "/v1/jobs/{job_id}/events", self.events, rest.Events)
         add(router, "GET", "/v1/jobs/{job_id}/metrics", self.metrics, rest.Metrics)
         add(router, "GET", "/v1/jobs/{job_id}/artifacts", self.artifacts, rest.Artifacts)

@@ -1,8 +1,6 @@
 """Jobs: submit, look, list, and wish."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,7 +8,7 @@ from crucible.api import views
 from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.reply import json_reply
-from crucible.api.routing import IdempotencyKey, add, job_id_of
+from crucible.api.routing import IdempotencyKey, add, described_query, job_id_of, queried
 from crucible.model.errors import InvalidRequest
 from crucible.model.ids import Digest
 from crucible.model.job import Job, JobStatus
@@ -24,8 +22,9 @@ class JobRoutes:
         self._deps = deps
 
     def add_to(self, router: APIRouter) -> None:
+        listing = described_query(rest.JobListQuery)
         add(router, "GET", "/v1/jobs/{job_id}", self.get, rest.JobView)
-        add(router, "GET", "/v1/jobs", self.list, rest.JobPage)
+        add(router, "GET", "/v1/jobs", self.list, rest.JobPage, openapi_extra=listing)
         add(router, "POST", "/v1/jobs", self.submit, rest.Submitted, status=201)
         add(router, "POST", "/v1/jobs/{job_id}/cancel", self.cancel, rest.Changed)
         add(router, "POST", "/v1/jobs/{job_id}/hold", self.hold, rest.Changed)
@@ -38,22 +37,15 @@ class JobRoutes:
         job = await self._deps.service.find(principal(request), job_id_of(job_id))
         return json_reply(await described(self._deps, job))
 
-    async def list(
-        self,
-        request: Request,
-        status: Annotated[str | None, Query(max_length=200, description="One or several, with commas")] = None,
-        name: Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = None,
-        limit: Annotated[int, Query(ge=1, le=rest.MAX_PAGE)] = 50,
-        cursor: Annotated[str | None, Query(max_length=200, pattern=r"^[\x21-\x7e]*$")] = None,
-    ) -> Response:
+    async def list(self, request: Request) -> Response:
         """Your jobs, newest first; an admin's list has everybody's."""
-        who = principal(request)
+        who, asked = principal(request), queried(rest.JobListQuery, request)
         query = JobQuery(
-            status=_statuses(status),
+            status=_statuses(asked.status),
             user_id=None if who.role is Role.ADMIN else who.user_id,
-            name=name or None,
-            limit=limit,
-            cursor=cursor or None,
+            name=asked.name or None,
+            limit=asked.limit,
+            cursor=asked.cursor or None,
         )
         return json_reply(views.page(await self._deps.store.jobs(query)))
 
@@ -93,9 +85,9 @@ async def described(deps: Deps, job: Job) -> dict[str, object]:
     return views.job_view(job, await deps.store.job_tasks(job.id), await deps.store.progress(job.id))
 
 
-def _statuses(text: str | None) -> frozenset[JobStatus]:
+def _statuses(text: str) -> frozenset[JobStatus]:
     try:
-        return frozenset(JobStatus(word) for word in (text or "").split(",") if word)
+        return frozenset(JobStatus(word) for word in text.split(",") if word)
     except ValueError as error:
         known = ", ".join(JobStatus)
         raise InvalidRequest(f"{error}; the states of a job are {known}", field="status") from error

@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Header, Query
-from starlette.responses import Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from crucible.model.errors import NotFound
 from crucible.model.ids import JobId
 from crucible.wire import rest
+
+M = TypeVar("M", bound=BaseModel)
 
 # Answers are written by hand; these classes only describe them.
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -42,15 +47,27 @@ def add(
         response_model=answer,
         status_code=status,
         responses=_ERRORS | options.pop("responses", {}),
-        response_class=options.pop("response_class", Response if answer is None else _Json),
+        response_class=Response if answer is None else JSONResponse,
         tags=[path.split("/")[2] if path.startswith("/v1/") else "other"],
         operation_id=f"{endpoint.__name__}_{method.lower()}_{re.sub(r'[^a-z0-9]+', '_', path).strip('_')}",
         **options,
     )
 
 
-class _Json(Response):
-    media_type = "application/json"
+def queried(model: type[M], request: Request) -> M:
+    """The query of a busy route: validated at once, which costs a tenth of what the framework takes for it."""
+    try:
+        return model.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        problems = [{**problem, "loc": ("query", *problem["loc"])} for problem in error.errors(include_url=False)]
+        raise RequestValidationError(problems) from error
+
+
+def described_query(model: type[BaseModel]) -> dict[str, Any]:
+    """The same for the description, where the framework does not see it."""
+    found = model.model_json_schema()["properties"]
+    parameters = [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in found.items()]
+    return {"parameters": parameters}
 
 
 def job_id_of(text: str) -> JobId:

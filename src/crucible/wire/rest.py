@@ -32,6 +32,13 @@ class Submit(Request):
     code_digest: HexDigest | None = None
 
 
+class JobListQuery(BaseModel):
+    status: Annotated[str, Field(max_length=200, description="One or several states, with commas between them")] = ""
+    name: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
+    cursor: Annotated[str, Field(max_length=200, pattern=r"^[\x21-\x7e]*$", description="`next_cursor` of a page")] = ""
+
+
 class SpecOnly(Request):
     spec_yaml: SpecText
 
