@@ -67,6 +67,12 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def drop(self, url: str) -> None:
+        """Hundreds of tests would fill the disk."""
+        name = url.split("?")[0].rpartition("/")[2]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_LIMIT_S
         while True:
@@ -117,10 +123,12 @@ def postgres() -> Iterator[Postgres]:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.stop(signal.SIGQUIT)  # its data go with it
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def postgres_url(postgres: Postgres) -> str:
-    return postgres.fresh_database()
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    url = postgres.fresh_database()
+    yield url
+    postgres.drop(url)

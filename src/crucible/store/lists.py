@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, or_, select, tuple_, union
+from sqlalchemy import BindParameter, Select, bindparam, or_, select, tuple_, union, union_all
 
 from crucible.model.attempt import Attempt, AttemptPhase
 from crucible.model.errors import InvalidRequest
@@ -69,17 +69,34 @@ def jobs(tx: Transaction, query: JobQuery) -> JobPage:
 
 @cache
 def _page(given: frozenset[str], statuses: int) -> Sql:
-    """One statement per combination of filters, so that each can use its index."""
-    query = select(*_SUMMARY).select_from(t.jobs).join(t.progress, _PROGRESS, isouter=True)
+    """One statement per combination of filters, so that each can use its index. Several statuses are several lists,
+    each in its order, of which the newest are taken: no long list is ever sorted."""
+    query: Select[Any] = select(*_SUMMARY).select_from(t.jobs).join(t.progress, _PROGRESS, isouter=True)
+    if statuses > 1:
+        lists = [_newest(_matching(select(_J.id), given, f"status_{n}")).subquery() for n in range(statuses)]
+        query = query.where(_J.id.in_(union_all(*(select(one.c.id) for one in lists))))
+    else:
+        query = _matching(query, given, "status_0" if statuses else None)
+    return Sql(_newest(query))
+
+
+def _newest(query: Select[Any]) -> Select[Any]:
+    return query.order_by(_J.created_at.desc(), _J.id.desc()).limit(bindparam("limit"))
+
+
+def _matching(query: Select[Any], given: frozenset[str], status: str | None) -> Select[Any]:
+    if status is not None:
+        query = query.where(_J.status == bindparam(status))
     if "user_id" in given:
         query = query.where(_J.user_id == bindparam("user_id"))
     if "name" in given:
         query = query.where(_J.name == bindparam("name"))
-    if statuses:
-        query = query.where(or_(*(_J.status == bindparam(f"status_{n}") for n in range(statuses))))
     if "before_at" in given:
         query = query.where(tuple_(_J.created_at, _J.id) < tuple_(bindparam("before_at"), bindparam("before_id")))
-    return Sql(query.order_by(_J.created_at.desc(), _J.id.desc()).limit(bindparam("limit")))
+    return query
+
+
+_STATUS = {status.value: status for status in JobStatus}
 
 
 def _summary(row: Row) -> JobSummary:
@@ -88,7 +105,7 @@ def _summary(row: Row) -> JobSummary:
     return JobSummary(
         id=JobId(id_),
         name=name,
-        status=JobStatus(status),
+        status=_STATUS[status],
         reason=reason,
         user_id=UserId(user_id),
         job_type=job_type,
@@ -200,7 +217,8 @@ _MOVING_LEASE = select(t.leases.c.order_id).where(
     t.leases.c.phase.in_(fixed_set((LeasePhase.REQUESTED, LeasePhase.CLOSING))),
     or_(t.leases.c.phase == fixed(LeasePhase.REQUESTED), _CLOSING),
 )
-_DUE_ORDERS = Sql(union(_UNSETTLED_ORDER, _MOVING_LEASE).order_by("id").limit(bindparam("limit")))
+_ORDERS_DUE = union(_UNSETTLED_ORDER, _MOVING_LEASE).subquery("due")
+_DUE_ORDERS = Sql(select(_ORDERS_DUE.c.id).order_by(_ORDERS_DUE.c.id).limit(bindparam("limit")))
 _HAS_UNFINISHED = select(t.tasks.c.id).where(t.tasks.c.job_id == _J.id, _TASK_OPEN).exists()
 _DUE_JOBS = Sql(
     select(_J.id)

@@ -8,7 +8,9 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
 
+from crucible.model.errors import StorageFailed
 from crucible.store.runner import Failpoint
 from crucible.store.schema import SCHEMA_LOCK
 
@@ -35,7 +37,12 @@ def upgrade(connection: Connection, failpoint: Failpoint, revision: str) -> None
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     config.attributes["failpoint"] = failpoint
-    command.upgrade(config, revision)
+    try:
+        command.upgrade(config, revision)
+    except SQLAlchemyError as error:
+        raise StorageFailed(
+            f"the upgrade of the database failed and was taken back: {error}; nothing was changed, report this"
+        ) from error
 
 
 def _whole_transactions(engine: Engine) -> None:

@@ -143,6 +143,10 @@ class Among(ColumnElement[bool]):
         self.column = column
         self.parameter: ColumnElement[str] = bindparam(name, type_=Text)
 
+    def self_group(self, against: Any = None) -> "Among":
+        """As it is. Otherwise SQLAlchemy would write `… = 1`, and SQLite could use no index."""
+        return self
+
 
 @compiles(Among, "sqlite")
 def _among_sqlite(element: Among, compiler: SQLCompiler, **kw: Any) -> str:

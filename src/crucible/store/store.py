@@ -1,6 +1,6 @@
 """The store: every method is one transaction, handed to the runner."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from crucible.model.attempt import Attempt
@@ -69,8 +69,8 @@ class SqlStore:
     async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
         return await self._runner.snapshot(lambda tx: trees.node_work(tx, node_id))
 
-    async def waiting(self, now: datetime, limit: int) -> Sequence[TaskTree]:
-        return await self._runner.snapshot(lambda tx: trees.waiting(tx, now, limit))
+    async def waiting(self, now: datetime, limit: int, without: Collection[TaskId] = ()) -> Sequence[TaskTree]:
+        return await self._runner.snapshot(lambda tx: trees.waiting(tx, now, limit, without))
 
     async def open_leases(self, provider: str) -> Sequence[Lease]:
         return await self._runner.read(lambda tx: lists.open_leases(tx, provider))

@@ -156,7 +156,8 @@ tasks = Table(
     known("phase", TaskPhase),
     UniqueConstraint("job_id", "index"),
 )
-Index("ix_tasks_of_job", tasks.c.job_id, tasks.c.phase, tasks.c.index)
+# `attempts` is there for the tally, which then reads no row.
+Index("ix_tasks_of_job", tasks.c.job_id, tasks.c.phase, tasks.c.index, tasks.c.attempts)
 partial_index("ix_tasks_waiting", tasks.c.job_id, where="phase = 'waiting'")
 partial_index("ix_tasks_unfinished", tasks.c.job_id, where=f"phase NOT IN ({words(FINISHED_TASKS)})")
 partial_index("ix_tasks_due", tasks.c.deadline_at, where=f"phase NOT IN ({words(FINISHED_TASKS)})")

@@ -1,7 +1,7 @@
 """Whole trees: a task with all that hangs on it. One tree or a thousand take the same number of statements."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -54,16 +54,22 @@ def _nodes_with_beats() -> Any:
 
 _HEAD = select(*JOBS.columns, *TASKS.columns).join(t.tasks, t.tasks.c.job_id == t.jobs.c.id)
 _ONE = Sql(_HEAD.where(t.tasks.c.id == bindparam("task_id")))
-_WAITING = Sql(
-    _HEAD.where(
+_TURN = (t.jobs.c.priority.desc(), t.jobs.c.created_at, t.jobs.c.id, t.tasks.c.index)
+# Thousands may wait: they are sorted by these few columns, and only the first are read whole.
+_NEXT = (
+    select(t.tasks.c.id)
+    .join(t.jobs, t.jobs.c.id == t.tasks.c.job_id)
+    .where(
         t.tasks.c.phase == fixed(TaskPhase.WAITING),
         or_(t.tasks.c.not_before.is_(None), t.tasks.c.not_before <= bindparam("now")),
         t.jobs.c.desired == fixed(Desired.RUN),
         t.jobs.c.status.not_in(fixed_set(t.FINISHED_JOBS)),
+        ~Among(t.tasks.c.id, "without"),
     )
-    .order_by(t.jobs.c.priority.desc(), t.jobs.c.created_at, t.jobs.c.id, t.tasks.c.index)
+    .order_by(*_TURN)
     .limit(bindparam("limit"))
 )
+_WAITING = Sql(_HEAD.where(t.tasks.c.id.in_(_NEXT)).order_by(*_TURN))
 _BELOW_ONE = Branches(lambda column: column == bindparam("task_id"))
 _BELOW_SOME = Branches(lambda column: Among(column, "task_ids"))
 _LEASES_BY_ID = Sql(select(*LEASES.columns).where(Among(t.leases.c.id, "lease_ids")))
@@ -77,8 +83,8 @@ def tree(tx: Transaction, task_id: TaskId) -> TaskTree:
     return _grow(tx, heads, _BELOW_ONE, task_id=task_id)[0]
 
 
-def waiting(tx: Transaction, now: datetime, limit: int) -> list[TaskTree]:
-    heads = _heads(tx.rows(_WAITING, now=micros(now), limit=limit))
+def waiting(tx: Transaction, now: datetime, limit: int, without: Collection[TaskId]) -> list[TaskTree]:
+    heads = _heads(tx.rows(_WAITING, now=micros(now), limit=limit, without=as_list(without)))
     if not heads:
         return []
     return _grow(tx, heads, _BELOW_SOME, task_ids=as_list(task.id for _, task in heads))
@@ -86,7 +92,12 @@ def waiting(tx: Transaction, now: datetime, limit: int) -> list[TaskTree]:
 
 def _heads(rows: Iterable[Row]) -> Heads:
     width = len(JOBS)
-    return [(JOBS.unpack(row[:width]), TASKS.unpack(row[width:])) for row in rows]
+    jobs: dict[str, Job] = {}  # tasks of one job share it
+    heads: Heads = []
+    for row in rows:
+        job = jobs.get(row[0]) or jobs.setdefault(row[0], JOBS.unpack(row[:width]))
+        heads.append((job, TASKS.unpack(row[width:])))
+    return heads
 
 
 def _grow(tx: Transaction, heads: Heads, below: Branches, **chosen: str) -> list[TaskTree]:

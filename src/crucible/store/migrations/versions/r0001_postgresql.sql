@@ -203,7 +203,7 @@ CREATE TABLE tasks (
 
 CREATE INDEX ix_tasks_due ON tasks (deadline_at) WHERE phase NOT IN ('succeeded', 'failed', 'cancelled')
 
-CREATE INDEX ix_tasks_of_job ON tasks (job_id, phase, index)
+CREATE INDEX ix_tasks_of_job ON tasks (job_id, phase, index, attempts)
 
 CREATE INDEX ix_tasks_unfinished ON tasks (job_id) WHERE phase NOT IN ('succeeded', 'failed', 'cancelled')
 

@@ -1,0 +1,209 @@
+"""Schemas: an upgraded database is the same as a new one, keeps its rows, and is never half-way."""
+
+import asyncio
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from crucible.model.errors import StorageFailed
+from crucible.model.ids import JobId
+from crucible.store import open_store, schema
+from crucible.store.entities import JOBS, TASKS
+from crucible.store.migrate import MIGRATIONS, upgrade_postgres, upgrade_sqlite
+from crucible.store.runner import no_failpoint
+from crucible.testing.specimens import a_job, a_task, running
+
+KILL_PROGRAM = Path(__file__).parent.parent / "crash" / "store_program.py"
+
+
+class Database:
+    """One database, seen from outside."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.is_sqlite = url.startswith("sqlite")
+        creator = None if self.is_sqlite else lambda: psycopg.connect(url)
+        address = url if self.is_sqlite else "postgresql+psycopg://"
+        self.engine = sa.create_engine(address, poolclass=sa.NullPool, **({"creator": creator} if creator else {}))
+
+    def upgrade(self, revision: str) -> None:
+        if self.is_sqlite:
+            upgrade_sqlite(Path(self.url.removeprefix("sqlite:///")), no_failpoint, revision)
+        else:
+            upgrade_postgres(lambda: psycopg.connect(self.url), no_failpoint, revision)
+
+    def open(self) -> None:
+        async def scenario() -> None:
+            await (await open_store(self.url)).close()
+
+        asyncio.run(scenario())
+
+    def run(self, statement: str, **values: Any) -> list[Any]:
+        with self.engine.begin() as connection:
+            result = connection.execute(sa.text(statement), values)
+            return list(result.fetchall()) if result.returns_rows else []
+
+    def insert(self, table: str, row: dict[str, Any]) -> None:
+        columns = ", ".join(f'"{name}"' for name in row)
+        self.run(f"INSERT INTO {table} ({columns}) VALUES ({', '.join(f':{name}' for name in row)})", **row)
+
+    def revision(self) -> str:
+        return str(self.run("SELECT version_num FROM alembic_version")[0][0])
+
+    def shape(self) -> str:
+        """Everything that makes a schema, in an order of its own."""
+        with self.engine.connect() as connection:
+            look = sa.inspect(connection)
+            tables = {
+                name: {
+                    "columns": sorted(map(described, look.get_columns(name))),
+                    "primary key": described(look.get_pk_constraint(name)),
+                    "foreign keys": sorted(map(described, look.get_foreign_keys(name))),
+                    "indexes": sorted(map(described, look.get_indexes(name))),
+                    "unique": sorted(map(described, look.get_unique_constraints(name))),
+                    "checks": sorted(map(described, look.get_check_constraints(name))),
+                }
+                for name in sorted(look.get_table_names())
+            }
+        return json.dumps({"tables": tables, "triggers": [list(row) for row in self.run(self._triggers())]}, indent=1)
+
+    def _triggers(self) -> str:
+        if self.is_sqlite:
+            return "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
+        return (
+            "SELECT pg_get_triggerdef(t.oid), p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid"
+            " WHERE NOT t.tgisinternal ORDER BY 1"
+        )
+
+
+def described(thing: Any) -> str:
+    if isinstance(thing, dict):
+        return json.dumps({key: described(value) for key, value in thing.items() if key != "comment"}, sort_keys=True)
+    return str(thing)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Database, Database]]:
+    """Two empty databases of one kind."""
+    if request.param == "sqlite":
+        yield Database(f"sqlite:///{tmp_path}/one.db"), Database(f"sqlite:///{tmp_path}/two.db")
+    else:
+        server = request.getfixturevalue("postgres")
+        yield Database(server.fresh_database()), Database(server.fresh_database())
+
+
+@pytest.fixture
+def database(databases: tuple[Database, Database]) -> Database:
+    return databases[0]
+
+
+def populate_first_schema(database: Database) -> None:
+    database.upgrade("0001")
+    job = JOBS.pack(a_job())
+    job.pop("priority")
+    database.insert("jobs", job)
+    database.insert("tasks", TASKS.pack(a_task(a_job())))
+
+
+def test_an_upgraded_schema_is_the_same_as_a_new_one(databases: tuple[Database, Database]) -> None:
+    new, old = databases
+    new.open()
+    old.upgrade("0001")
+    assert old.shape() != new.shape()
+    old.open()
+    assert old.shape() == new.shape()
+
+
+def test_the_program_knows_its_revisions() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    scripts = ScriptDirectory.from_config(config)
+    newest, *older = [script.revision for script in scripts.walk_revisions()]
+    assert (newest, sorted(older)) == (schema.REVISION, sorted(schema.OLDER))
+
+
+def test_rows_of_the_previous_schema_live_on(database: Database) -> None:
+    populate_first_schema(database)
+
+    async def scenario() -> None:
+        store = await open_store(database.url)
+        assert await store.job(JobId("j1")) == a_job()
+        assert await store.job_tasks(JobId("j1")) == (a_task(a_job()),)
+        await running(store, "new", priority=3)
+        await store.close()
+
+    asyncio.run(scenario())
+    assert database.revision() == schema.REVISION
+
+
+def test_a_kill_in_the_middle_of_an_upgrade_leaves_the_old_schema(database: Database) -> None:
+    populate_first_schema(database)
+    before = database.shape()
+    program = [sys.executable, str(KILL_PROGRAM), "die", database.url, "migrate.0002"]
+    done = subprocess.run(program, capture_output=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done
+    assert (database.shape(), database.revision()) == (before, "0001")
+    database.open()
+    assert database.revision() == schema.REVISION
+    assert database.run("SELECT id, priority FROM jobs") == [("j1", 0)]
+
+
+def test_an_upgrade_that_fails_leaves_the_old_schema(database: Database) -> None:
+    populate_first_schema(database)
+    database.run("CREATE TABLE idempotency_keys (in_the_way INTEGER)")
+    before = database.shape()
+    with pytest.raises(StorageFailed, match=r"upgrade.*failed and was taken back.*idempotency_keys"):
+        database.open()
+    assert (database.shape(), database.revision()) == (before, "0001")
+
+
+def test_a_newer_database_is_left_alone(database: Database) -> None:
+    database.open()
+    database.run("UPDATE alembic_version SET version_num = '9999'")
+    before = database.shape()
+    with pytest.raises(StorageFailed, match=r"newer Crucible.*9999.*upgrade this program"):
+        database.open()
+    assert database.shape() == before
+
+
+def test_a_database_of_something_else_is_left_alone(database: Database) -> None:
+    database.run("CREATE TABLE jobs (id INTEGER)")
+    with pytest.raises(StorageFailed, match="something else"):
+        database.open()
+
+
+WHAT_IS_IMPORTED = """
+import asyncio, sys
+from crucible.store import open_store
+async def scenario():
+    await (await open_store(sys.argv[1])).close()
+asyncio.run(scenario())
+print("alembic" in sys.modules, "psycopg" in sys.modules)
+"""
+
+
+def test_a_start_does_not_pay_for_migrations_or_other_drivers(tmp_path: Path) -> None:
+    for _ in range(2):  # new, then current
+        program = [sys.executable, "-c", WHAT_IS_IMPORTED, f"sqlite:///{tmp_path}/crucible.db"]
+        assert subprocess.run(program, capture_output=True, text=True).stdout == "False False\n"
+
+
+def test_a_failed_start_gives_the_file_back(tmp_path: Path) -> None:
+    path = tmp_path / "crucible.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE jobs (id INTEGER)")
+    connection.close()
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="something else"):
+            Database(f"sqlite:///{path}").open()
