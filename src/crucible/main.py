@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import uvloop
@@ -180,7 +181,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         gateway=engine.gateway,
         hub=hub,
         clock=clock,
-        settings=ApiSettings(version=__version__, allowed_hosts=settings.allowed_hosts),
+        settings=ApiSettings(version=__version__, allowed_hosts=allowed_hosts(settings)),
         health=local.health,
     )
     try:
@@ -189,6 +190,12 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         await engine.stop()
         await streams.close()
         await store.close()
+
+
+def allowed_hosts(settings: Settings) -> tuple[str, ...]:
+    """Names a request may carry: what the operator lists, and the one this server is known by."""
+    own = urlsplit(settings.public_url or "").hostname
+    return (*settings.allowed_hosts, own) if own else settings.allowed_hosts
 
 
 def prepare(data: Path) -> None:

@@ -1,7 +1,9 @@
 """What a job did: its events, attempts, checkpoints, artifacts, metrics, and the spec it came from."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -88,7 +90,7 @@ class HistoryRoutes:
         """Of the whole lineage: what a resumed job goes on from belongs to all of its chain."""
         job = await self._job(request, job_id)
         found = sorted(await self._deps.store.checkpoints(job.lineage), key=lambda one: (one.step, one.created_at))
-        return json_reply({"items": [views.checkpoint(one) for one in found]})
+        return json_reply({"items": [views.checkpoint(one) for one in found if is_kept(one.uri)]})
 
     async def attempts(self, request: Request, job_id: str) -> Response:
         """Every try, with its ranks."""
@@ -143,3 +145,9 @@ def _wanted(points: Sequence[MetricPoint], after: int | None, names: Sequence[st
         if values and (after is None or (point.step is not None and point.step > after)):
             wanted.append(views.metric(point, values))
     return wanted
+
+
+def is_kept(uri: str) -> bool:
+    """Retention removes a checkpoint's manifest first; what is kept elsewhere than on files is taken to be there."""
+    place = urlsplit(uri)
+    return place.scheme != "file" or Path(unquote(place.path), "manifest.json").is_file()

@@ -72,13 +72,15 @@ class JobRoutes:
     async def release(self, request: Request, job_id: str) -> Response:
         return json_reply(views.changed(await self._deps.service.release(principal(request), job_id_of(job_id))))
 
-    async def retry(self, request: Request, job_id: str) -> Response:
+    async def retry(self, request: Request, job_id: str, idempotency_key: IdempotencyKey = None) -> Response:
         """A new job that runs the same from the beginning."""
-        return json_reply(views.submitted(await self._deps.service.retry(principal(request), job_id_of(job_id))), 201)
+        job = await self._deps.service.retry(principal(request), job_id_of(job_id), idempotency_key)
+        return json_reply(views.submitted(job), 201)
 
-    async def resume(self, request: Request, job_id: str) -> Response:
+    async def resume(self, request: Request, job_id: str, idempotency_key: IdempotencyKey = None) -> Response:
         """A new job that goes on from the newest valid checkpoint."""
-        return json_reply(views.submitted(await self._deps.service.resume(principal(request), job_id_of(job_id))), 201)
+        job = await self._deps.service.resume(principal(request), job_id_of(job_id), idempotency_key)
+        return json_reply(views.submitted(job), 201)
 
 
 async def described(deps: Deps, job: Job) -> dict[str, object]:

@@ -82,11 +82,18 @@ class Client:
 
     def retry(self, job_id: str) -> shapes.Submitted:
         """A new job that starts anew."""
-        return cast(shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/retry"))
+        return self._again(job_id, "retry")
 
     def resume(self, job_id: str) -> shapes.Submitted:
         """A new job that goes on from the newest valid checkpoint."""
-        return cast(shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/resume"))
+        return self._again(job_id, "resume")
+
+    def _again(self, job_id: str, verb: str) -> shapes.Submitted:
+        """With a key of its own, so that asking again after a lost answer makes no second job."""
+        headers = {"Idempotency-Key": os.urandom(16).hex()}
+        return cast(
+            shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/{verb}", headers=headers, is_repeatable=True)
+        )
 
     # --- what a job did --------------------------------------------------------------------------
 

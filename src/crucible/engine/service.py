@@ -73,7 +73,7 @@ class Service:
         """A foreign job does not exist."""
         job = await self._context.store.job(job_id)
         if who.role is not Role.ADMIN and job.user_id != who.user_id:
-            raise NotFound(f"no job {job_id}")
+            raise NotFound(f"there is no job {job_id}")
         return job
 
     async def cancel(self, who: Principal, job_id: JobId) -> Job:
@@ -113,18 +113,18 @@ class Service:
         self._placer.want()
         self._context.hub.notify(job_id)
 
-    async def retry(self, who: Principal, job_id: JobId) -> Job:
+    async def retry(self, who: Principal, job_id: JobId, idempotency_key: str | None = None) -> Job:
         """A new job that runs the same from the beginning."""
-        return await self._again(who, await self._finished(who, job_id), keep_lineage=False)
+        return await self._again(who, await self._finished(who, job_id), idempotency_key, keep_lineage=False)
 
-    async def resume(self, who: Principal, job_id: JobId) -> Job:
+    async def resume(self, who: Principal, job_id: JobId, idempotency_key: str | None = None) -> Job:
         """A new job that goes on from the lineage's newest valid checkpoint."""
         origin = await self._finished(who, job_id)
         if not await self._context.store.checkpoints(origin.lineage):
             raise Conflict(
                 f"job {job_id} has no checkpoint to go on from; `crucible retry` starts it from the beginning"
             )
-        return await self._again(who, origin, keep_lineage=True)
+        return await self._again(who, origin, idempotency_key, keep_lineage=True)
 
     async def _finished(self, who: Principal, job_id: JobId) -> Job:
         job = await self.find(who, job_id)
@@ -132,10 +132,10 @@ class Service:
             raise Conflict(f"job {job_id} is {job.status}; cancel it or wait for its end first")
         return job
 
-    async def _again(self, who: Principal, origin: Job, *, keep_lineage: bool) -> Job:
+    async def _again(self, who: Principal, origin: Job, idempotency_key: str | None, *, keep_lineage: bool) -> Job:
         job = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
         lineage = origin.lineage if keep_lineage else job.id
-        return await self._enter(replace(job, origin=origin.id, lineage=lineage), who, None)
+        return await self._enter(replace(job, origin=origin.id, lineage=lineage), who, idempotency_key)
 
     # --- explaining -------------------------------------------------------------------------------
 

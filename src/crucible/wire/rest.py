@@ -50,7 +50,6 @@ class Why(Request):
 class NewTokenRequest(Request):
     name: Name
     user: UserName | None = None  # another user: for admins
-    role: Literal["member", "admin"] | None = None  # must be the user's own: a token has no role besides
     expires_at: datetime | None = None
 
 

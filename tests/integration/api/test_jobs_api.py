@@ -1,6 +1,7 @@
 """A5: jobs over HTTP, with the shapes of seed 000."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from .conftest import SPEC, Server, eventually
@@ -142,11 +143,13 @@ def test_cancelling_twice_is_the_same_and_a_finished_job_cannot_be_cancelled(ser
     assert (reply.status, reply.json["error"]) == (409, "conflict")
 
 
-def test_retry_and_resume_make_new_jobs_that_know_where_they_come_from(server: Server) -> None:
+def test_retry_and_resume_make_new_jobs_that_know_where_they_come_from(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    uri = tmp_path.as_uri()
     job_id = server.submit()
     assert server.call("POST", f"/v1/jobs/{job_id}/retry").status == 409
     agent = server.agent(job_id).begin()
-    saved = {"attempt_id": agent.launch["attempt_id"], "rank": 0, "step": 7, "uri": "file:///c/7", "size_bytes": 3}
+    saved = {"attempt_id": agent.launch["attempt_id"], "rank": 0, "step": 7, "uri": uri, "size_bytes": 3}
     agent.report(checkpoints=[{**saved, "manifest_sha256": "a" * 64, "at_ms": 1, "metadata": {"loss": 0.5}}])
     agent.finish(1)
     retried = server.call("POST", f"/v1/jobs/{job_id}/retry")
@@ -157,8 +160,17 @@ def test_retry_and_resume_make_new_jobs_that_know_where_they_come_from(server: S
     (checkpoint,) = server.call("GET", f"/v1/jobs/{resumed.json['id']}/checkpoints").json["items"]
     assert (checkpoint["step"], checkpoint["metadata"], checkpoint["job_id"]) == (7, {"loss": 0.5}, job_id)
     artifacts = server.call("GET", f"/v1/jobs/{job_id}/artifacts").json["items"]
-    assert [item["uri"] for item in artifacts if item["type"] == "checkpoint"] == ["file:///c/7"]
+    assert [item["uri"] for item in artifacts if item["type"] == "checkpoint"] == [uri]
     assert all(MOMENT.fullmatch(item["created_at"]) for item in artifacts)
+    (tmp_path / "manifest.json").unlink()  # as retention does
+    assert server.call("GET", f"/v1/jobs/{job_id}/checkpoints").json["items"] == []
+
+
+def test_a_repeated_retry_with_the_same_key_is_one_job(server: Server) -> None:
+    job_id = finished(server)
+    asked = [server.call("POST", f"/v1/jobs/{job_id}/retry", headers={"Idempotency-Key": "once"}) for _ in range(2)]
+    assert [reply.status for reply in asked] == [201, 201]
+    assert asked[0].json["id"] == asked[1].json["id"]
 
 
 def test_events_have_the_shape_of_the_first_document(server: Server) -> None:
