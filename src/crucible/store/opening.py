@@ -47,8 +47,7 @@ def _open_memory(monotonic: Callable[[], float], failpoint: Failpoint) -> Store:
 
 
 def _open_file(path: Path, monotonic: Callable[[], float], failpoint: Failpoint) -> Store:
-    if not path.parent.is_dir():
-        raise StorageFailed(f"cannot open {path}: the folder {path.parent} does not exist; create it first")
+    _check_folder(path)
     lock = FileLock(path)
     try:
         _make_private(path)
@@ -60,6 +59,15 @@ def _open_file(path: Path, monotonic: Callable[[], float], failpoint: Failpoint)
     except BaseException:
         lock.release()
         raise
+
+
+def _check_folder(path: Path) -> None:
+    try:
+        exists = path.parent.is_dir()
+    except OSError as error:  # a folder above may not be entered
+        raise StorageFailed(f"cannot write {path}: {error.strerror}; choose a folder you own") from error
+    if not exists:
+        raise StorageFailed(f"cannot open {path}: the folder {path.parent} does not exist; create it first")
 
 
 def _make_private(path: Path) -> None:
