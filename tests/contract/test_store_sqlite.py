@@ -252,7 +252,7 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
     calls: list[Callable[[], Awaitable[Any]]] = [
         *(lambda query=query: store.jobs(query) for query in job_queries()),
         lambda: store.tree(task),
-        lambda: store.waiting(NOW, 10),
+        lambda: store.waiting(NOW, 10, without=[task]),
         lambda: store.due(NOW, 10),
         lambda: store.tally(job),
         lambda: store.node_work(node),

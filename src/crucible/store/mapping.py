@@ -166,7 +166,17 @@ def _converters(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any] |
     if isinstance(hint, type) and issubclass(hint, Enum):
         # A look-up is eight times as fast as the enum's own call.
         return _enum_value, {member.value: member for member in hint}.__getitem__
-    return to_json, lambda text: decode(hint, json.loads(text))
+    return to_json, _from_json(hint)
+
+
+def _from_json(hint: Any) -> Callable[[str], Any]:
+    """A list or mapping of plain values needs no look at its items."""
+    items = get_args(hint)
+    if get_origin(hint) is tuple and _bare(items[0]) is str:
+        return lambda text: tuple(json.loads(text))
+    if len(items) == 2 and items[1] in (Any, float, int, str):
+        return json.loads
+    return lambda text: decode(hint, json.loads(text))
 
 
 def _enum_value(value: Enum) -> Any:

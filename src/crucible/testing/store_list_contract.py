@@ -166,6 +166,8 @@ class ListContract:
         trees = await store.waiting(NOW, 10)
         assert [tree.task.id for tree in trees] == ["urgent-t0", "old-t0", "old-t1", "young-t0"]
         assert [tree.task.id for tree in await store.waiting(NOW, 2)] == ["urgent-t0", "old-t0"]
+        others = await store.waiting(NOW, 2, without={TaskId("urgent-t0"), TaskId("old-t1"), TaskId("unknown")})
+        assert [tree.task.id for tree in others] == ["old-t0", "young-t0"]
         assert later.id in [tree.job.id for tree in await store.waiting(LATER, 10)]
 
     async def test_a_waiting_task_brings_the_machines_it_still_has(self, store: Store) -> None:
