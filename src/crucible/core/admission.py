@@ -57,7 +57,7 @@ def fits_somewhere(spec: JobSpec, offers: Sequence[Offer]) -> None:
     empty = [replace(offer, free_gpus=None) for offer in offers]
     made = plan([Want(TaskId("admission"), spec)], empty)
     for unplaced in made.unplaced:
-        raise InfeasibleJob(f"no offer fits: {unplaced.reason}", field="resources", help=remedy(spec, offers))
+        raise InfeasibleJob(f"no offer fits: {unplaced.reason}", field="resources", hint=remedy(spec, offers))
     shapes = made.placements[0]
     stock = {offer.stock: max_gpus(offers, offer.stock) for offer in offers if offer.stock}
     offer = shapes.offer
@@ -66,7 +66,7 @@ def fits_somewhere(spec: JobSpec, offers: Sequence[Offer]) -> None:
         raise InfeasibleJob(
             f"needs {shapes.count * offer.gpus} GPUs, {offer.target.provider} has {total} in all",
             field="resources.gpus",
-            help=remedy(spec, offers),
+            hint=remedy(spec, offers),
         )
 
 
@@ -79,7 +79,7 @@ def remedy(spec: JobSpec, offers: Sequence[Offer]) -> str:
     """The smallest change that would help, for a person."""
     most = max((offer.gpus for offer in offers), default=0)
     if spec.resources.gpus and most == 0:
-        return "this machine has no GPUs; start the server with --local-gpus N to declare slots and try it anyway"
+        return "this machine has no GPUs; declare slots to try it anyway: crucible server --local-gpus N"
     if spec.resources.gpus > most:
         return f"ask for at most {most} GPUs, or declare more with --local-gpus"
     return "ask for less memory, fewer CPUs, or another GPU type"

@@ -26,6 +26,7 @@ TRIES = 10
 TOKEN_CACHE_S = 5.0
 TOKENS_REMEMBERED = 10_000
 OFFER_CACHE_S = 1.0
+MAX_NAME = 200
 
 
 class Service:
@@ -103,6 +104,8 @@ class Service:
             except StaleVersion:
                 continue
             await self._wake(job_id)
+            if desired is Desired.RUN:
+                self._placer.want()
             return after
         raise StaleVersion(f"job {job_id} is changing too quickly; ask again")
 
@@ -110,7 +113,6 @@ class Service:
         for task_id in await self._context.store.unfinished_tasks(job_id):
             self._context.wakes.wake("task", task_id)
         self._context.wakes.wake("job", job_id)
-        self._placer.want()
         self._context.hub.notify(job_id)
 
     async def retry(self, who: Principal, job_id: JobId, idempotency_key: str | None = None) -> Job:
@@ -290,9 +292,13 @@ def new_job(
 
 
 def default_name(spec: JobSpec) -> str:
-    if spec.entrypoint:
-        return spec.entrypoint.rsplit("/", 1)[-1].removesuffix(".py")
-    return spec.model.plugin if spec.model else spec.type
+    """What runs, in a word."""
+    if spec.model:
+        return spec.model.plugin
+    is_shell_text = spec.command[:2] == ("/bin/sh", "-c")
+    program = spec.entrypoint or (spec.command[2] if is_shell_text else spec.command[0])
+    words = program.split()
+    return words[0].rsplit("/", 1)[-1].removesuffix(".py")[:MAX_NAME] if words else spec.type
 
 
 def needs_code(spec: JobSpec) -> bool:
