@@ -1,9 +1,10 @@
 """A failure prints its seed: `python -c "from simulation import …"` in tests/sim repeats it exactly."""
 
 import pytest
+from simulation import World
+
 from crucible.model.job import JobStatus
 from crucible.testing.fake_cloud import Faults
-from simulation import World
 
 ROUGH = Faults(
     lost_reply=0.05,

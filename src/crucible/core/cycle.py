@@ -1,8 +1,9 @@
 """Give waiting tasks a place: machines they hold already, then the cheapest offer that fits. Pure: the same snapshot
 gives the same plan; ties are broken by id."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from crucible.model.ids import LeaseId, TaskId
@@ -74,6 +75,20 @@ def plan(wants: Sequence[Want], offers: Sequence[Offer]) -> Plan:
         if found.offer is not None and found.offer.stock in free:
             free[found.offer.stock] -= found.count * found.offer.gpus
     return Plan(tuple(placements), tuple(unplaced))
+
+
+def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
+    """What is offered once `made` has been bought."""
+    sold: Counter[str] = Counter()
+    for placement in made.placements:
+        if placement.offer is not None and placement.offer.stock is not None:
+            sold[placement.offer.stock] += placement.count * placement.offer.gpus
+    return [
+        offer
+        if offer.free_gpus is None or offer.stock is None
+        else replace(offer, free_gpus=offer.free_gpus - sold[offer.stock])
+        for offer in offers
+    ]
 
 
 def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placement | Unplaced:

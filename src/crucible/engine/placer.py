@@ -1,14 +1,18 @@
-"""The cycle: take what waits, plan, check, and commit gang by gang. A conflict rejects that placement only."""
+"""The cycle: take what waits, plan, check, and commit gang by gang. A conflict rejects that placement only.
+
+A task that does not fit on what is offered is not looked at again until something else is offered: ten thousand that
+wait cost those that come and go nothing."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
-from crucible.core.cycle import Placement, Plan, Unplaced, Want, plan
+from crucible.core.cycle import Placement, Unplaced, Want, left, plan
 from crucible.core.step import held_leases
 from crucible.engine.context import Context, log
 from crucible.model.attempt import Attempt, AttemptCreated
@@ -24,14 +28,22 @@ from crucible.model.tree import TaskTree
 from crucible.model.units import MicroUsd
 from crucible.ports.store import Claim
 
-BATCH = 1000
+# Read, planned and written before the next are looked at: requests are never kept waiting for long.
+BATCH = 100
 OFFERS_TIMEOUT_S = 30.0
+# After a cycle: the news of a burst are looked at together, and the first of them at once.
+REST_S = 0.05
+# Everybody is looked at so often, whatever is offered: another server may have changed what a task holds.
+LOOK_AT_ALL = timedelta(seconds=60)
 
 
 class Placer:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._news = asyncio.Event()
+        self._misfits: set[TaskId] = set()  # fit on nothing of what was left on offer
+        self._left: list[Offer] = []
+        self._look_at_all_at = context.clock.monotonic()
 
     def want(self) -> None:
         self._news.set()
@@ -50,21 +62,34 @@ class Placer:
                 pass
             finally:
                 await context.store.release(claim)
+            await context.clock.sleep(REST_S)
 
-    async def cycle(self, claim: Claim) -> Plan | None:
-        context = self._context
-        trees = await context.store.waiting(context.clock.now(), BATCH)
-        if not trees:
-            return None
+    async def cycle(self, claim: Claim) -> None:
+        """In the order of their turn, until nobody is left who might fit."""
+        context, offers = self._context, await self.offers()
+        self._recall(offers)
+        looked_at = set(self._misfits)
+        while trees := await context.store.waiting(context.clock.now(), BATCH, without=looked_at):
+            looked_at.update(tree.task.id for tree in trees)
+            offers = await self._place(trees, offers, claim)
+        self._left = offers
+
+    def _recall(self, offers: list[Offer]) -> None:
+        now = self._context.clock.monotonic()
+        if offers != self._left or now >= self._look_at_all_at:
+            self._misfits.clear()
+            self._look_at_all_at = now + LOOK_AT_ALL.total_seconds()
+
+    async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], claim: Claim) -> list[Offer]:
+        """Returns what is left."""
         by_task = {tree.task.id: tree for tree in trees}
         wants = [self._want_of(tree) for tree in trees]
-        offers = await self.offers()
         made = plan(wants, offers)
         check_plan(made, wants, offers)
         for placement in made.placements:
             await self._commit(by_task[placement.task_id], placement, claim)
         await self._explain(by_task, made.unplaced, claim)
-        return made
+        return left(offers, made)
 
     def _want_of(self, tree: TaskTree) -> Want:
         held = tuple(lease.id for lease in held_leases(tree))
@@ -194,15 +219,19 @@ class Placer:
         return changed(job, [event], jobs.evolve)[1]
 
     async def _explain(self, by_task: dict[TaskId, TaskTree], unplaced: Sequence[Unplaced], claim: Claim) -> None:
+        """All at once: whoever changed meanwhile is looked at again together with the others."""
         now = self._context.clock.now()
+        changes: list[Change] = []
         for miss in unplaced:
-            tree = by_task[miss.task_id]
-            events = tasks.explained(tree.task, miss.reason, None, now)
-            changes = changed(tree.task, events, tasks.evolve)[1]
-            if not changes:
-                continue
-            try:
+            task = by_task[miss.task_id].task
+            changes += changed(task, tasks.explained(task, miss.reason, None, now), tasks.evolve)[1]
+        try:
+            if changes:
                 await self._context.store.commit(changes, label="cycle.explain", claim=claim)
-            except StaleVersion:
-                continue
-            self._context.wakes.wake("job", tree.job.id)
+        except StaleVersion:
+            self._news.set()
+            return
+        # What a task holds may change without any news here.
+        self._misfits.update(miss.task_id for miss in unplaced if not by_task[miss.task_id].leases)
+        for change in changes:
+            self._context.wakes.wake("job", by_task[TaskId(change.after.id)].job.id)

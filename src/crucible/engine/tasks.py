@@ -12,7 +12,7 @@ from crucible.model.ids import JobId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node
 from crucible.model.record import Artifact, ArtifactType
-from crucible.model.task import Task
+from crucible.model.task import Task, TaskPhase
 from crucible.model.tree import TaskTree
 
 # Each round is new news; a task that is still not at rest then is woken again.
@@ -31,6 +31,7 @@ class TaskReconciler:
             return
         try:
             for _ in range(ROUNDS):
+                context.wakes.looking("task", task_id)
                 tree = await context.store.tree(task_id)
                 changes = advance(tree, context.view(tree.job, tree.leases))
                 if not changes:
@@ -49,8 +50,13 @@ class TaskReconciler:
         if any(isinstance(change.after, (Attempt, Lease)) for change in changes):
             for node in tree.nodes:
                 self._context.hub.notify(node.id)
-        if any(isinstance(change.after, (Task, Node)) for change in changes):
-            self._want_place()  # the task may wait again, or a machine is gone and its place is free
+        if any(may_free_or_want(change.after) for change in changes):
+            self._want_place()
+
+
+def may_free_or_want(changed: object) -> bool:
+    """A machine is gone and its place is free, or the task waits again."""
+    return isinstance(changed, Node) or (isinstance(changed, Task) and changed.phase is TaskPhase.WAITING)
 
 
 class JobReconciler:

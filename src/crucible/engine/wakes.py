@@ -41,6 +41,10 @@ class Wakes:
         self._busy.add(key)
         return key
 
+    def looking(self, kind: Kind, row_id: str) -> None:
+        """A worker is about to read the row: what woke it until now will be seen, and need not wake it once more."""
+        self._again.discard(Key(kind, row_id))
+
     def done(self, key: Key) -> None:
         self._busy.discard(key)
         if key in self._again:

@@ -1,7 +1,7 @@
 """The memory. State and events are written in one transaction, guarded by version; claims let several servers share
 one database. Nothing here decides, and no implementation talks to the network inside a transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -121,8 +121,9 @@ class Store(Protocol):
         """What a node needs to know: its lease, its job, and the live attempt of its task."""
         ...
 
-    async def waiting(self, now: datetime, limit: int) -> Sequence[TaskTree]:
-        """Tasks to place: phase waiting, not_before passed, job desired run; priority, then age."""
+    async def waiting(self, now: datetime, limit: int, without: Collection[TaskId] = ()) -> Sequence[TaskTree]:
+        """Tasks to place: phase waiting, not_before passed, job desired run; priority, then age. `without` are left
+        out."""
         ...
 
     async def open_leases(self, provider: str) -> Sequence[Lease]: ...
@@ -131,8 +132,8 @@ class Store(Protocol):
         ...
 
     async def due(self, now: datetime, limit: int) -> Due:
-        """Non-terminal rows whose deadline has passed, unsettled orders, closing leases' orders, and jobs whose status
-        does not yet follow from their tasks."""
+        """Non-terminal rows whose deadline has passed, waiting tasks that nobody wants any more, unsettled orders,
+        closing leases' orders, and jobs whose status does not yet follow from their tasks."""
         ...
 
     async def unfinished_tasks(self, job_id: JobId) -> Sequence[TaskId]: ...

@@ -1,7 +1,7 @@
 import pytest
 
 from crucible.core.admission import admit
-from crucible.core.cycle import Shape, Want, plan, shape
+from crucible.core.cycle import Shape, Want, left, plan, shape
 from crucible.model.errors import InfeasibleJob, NotAvailableYet
 from crucible.model.ids import LeaseId, TaskId
 from crucible.model.spec import Constraints, Data, Framework, JobSpec, Resources
@@ -39,6 +39,13 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
 def test_each_placement_takes_from_the_stock_before_the_next_is_looked_at() -> None:
     made = plan([want("a", gpus=5), want("b", gpus=5), want("c", gpus=3)], OFFERS)
     assert [p.task_id for p in made.placements] == ["a", "c"]
+
+
+def test_what_is_left_on_offer_fits_what_the_plan_left_out() -> None:
+    wants = [want("a", gpus=5), want("b", gpus=5), want("c", gpus=2)]
+    rest = left(OFFERS, plan(wants, OFFERS))
+    assert {offer.free_gpus for offer in rest} == {1}
+    assert [p.task_id for p in plan([want("b", gpus=5), want("d", gpus=1)], rest).placements] == ["d"]
 
 
 def test_what_a_task_holds_is_used_before_anything_is_bought() -> None:
