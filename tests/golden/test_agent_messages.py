@@ -205,4 +205,4 @@ def test_both_sides_speak_the_same_version_and_limits() -> None:
 
     assert protocol.PROTOCOL == wire.PROTOCOL
     assert cutter.MAX_LINE_BYTES == wire.MAX_LINE_BYTES
-    assert protocol.LOG_BYTES_PER_REPORT < wire.MAX_REPORT_BYTES
+    assert 2 * (protocol.LOG_BYTES + protocol.METRIC_BYTES + protocol.CHECKPOINT_BYTES) <= wire.MAX_REPORT_BYTES

@@ -16,7 +16,7 @@ from .words import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, NoReturn
 
 _BOOT_FIELDS = ("enrolment_token", "order_id", "machine_id", "address")
 # Ends after which the machine serves nobody. Told to close, somebody else decides.
@@ -37,19 +37,28 @@ def main(folder: str) -> int:
     missing = [name for name in _BOOT_FIELDS if not isinstance(boot.get(name), str)]
     if missing:
         return _leave(folder, words, "cannot start: boot.json in %s lacks %s" % (folder, ", ".join(missing)), 1)
-    # A signal before the node runs simply ends the agent: nothing has been started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, _close_early)
     try:
         return _run(folder, boot, words)
+    except _Closed:
+        return _leave(folder, words, "closed before it was enrolled", 0)
     except Refused as error:
         return _leave(folder, words, "cannot enrol: %s" % error, 1)
+
+
+class _Closed(Exception):
+    """Told to end before anything was started."""
+
+
+def _close_early(*_: object) -> NoReturn:
+    raise _Closed
 
 
 def _run(folder: str, boot: Dict[str, Any], words: Words) -> int:
     boot_id = os.urandom(8).hex()
     words.say("agent %s starts in %s (boot %s)" % (VERSION, folder, boot_id))
     identity = Identity(folder)
-    servers = Servers(identity.servers + list(boot.get("servers") or []), boot.get("server_file"))
+    servers = Servers(list(boot.get("servers") or []), identity.servers, boot.get("server_file"))
     rendezvous = Rendezvous(identity.rendezvous_port)
     identity.keep_port(rendezvous.port)
     machine = facts.gather()

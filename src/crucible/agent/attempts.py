@@ -29,14 +29,11 @@ class Attempts:
 
     def load(self) -> List[Rank]:
         """The ranks an earlier agent of this folder knew."""
-        found = []
-        for attempt in sorted(os.listdir(self._attempts)):
-            for name in sorted(os.listdir(os.path.join(self._attempts, attempt))):
-                folder = os.path.join(self._attempts, attempt, name)
-                launch = _read_launch(folder)
-                if launch is not None:
-                    found.append(Rank(folder, launch, self._cgroup, is_adopted=True))
-        return found
+        folders = [rank for attempt in _folders_in(self._attempts) for rank in _folders_in(attempt)]
+        launches = [(folder, _read_launch(folder)) for folder in folders]
+        return [
+            Rank(folder, launch, self._cgroup, is_adopted=True) for folder, launch in launches if launch is not None
+        ]
 
     def make(self, work: protocol.RankWork) -> Rank:
         """The token goes into a file of its own: it must reach neither a command line nor an environment."""
@@ -60,6 +57,10 @@ class Attempts:
     def _empty_trash(self) -> None:
         if os.listdir(self._trash):
             threading.Thread(target=_remove_all, args=(self._trash,), daemon=True, name="trash").start()
+
+
+def _folders_in(path: str) -> List[str]:
+    return sorted(entry.path for entry in os.scandir(path) if entry.is_dir())
 
 
 def _read_launch(folder: str) -> Optional[Dict[str, Any]]:

@@ -44,7 +44,7 @@ class Delivery:
 
     def compose(self, now: float) -> bytes:
         reports, streams, checkpoints, progress = [], [], [], []
-        budget = protocol.LOG_BYTES_PER_REPORT
+        budget, checkpoint_budget = protocol.LOG_BYTES, protocol.CHECKPOINT_BYTES
         self._sent = []
         for rank in self._in_turn():
             batch = self._batch(rank, budget, now)
@@ -53,8 +53,10 @@ class Delivery:
                 sent.has_batch = True
                 budget -= len(batch)
                 streams.append(batch)
-            sent.checkpoints = rank.events.checkpoints[: protocol.CHECKPOINTS_PER_REPORT]
-            checkpoints += [protocol.of_rank(rank.launch, each) for each in sent.checkpoints]
+            sent.checkpoints = rank.events.first_checkpoints(checkpoint_budget)
+            for event in sent.checkpoints:
+                checkpoints.append(protocol.of_rank(rank.launch, event))
+                checkpoint_budget -= len(protocol.dumps(event))
             if sent.progress is not None and self._told.get(rank.key, ("", False, None))[2] != sent.progress:
                 progress.append(protocol.of_rank(rank.launch, sent.progress))
             reports.append(rank.report(sent.state))

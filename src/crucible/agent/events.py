@@ -16,12 +16,12 @@ from . import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Deque, Dict, List, Optional
+    from typing import Any, Deque, Dict, List, Optional, Tuple
 
 # Longer lines are not ours: checkpoint metadata is small, metrics are few.
 _MAX_LINE_BYTES = 256 << 10
 # Read no further while so much waits for a server; the file itself is the spool.
-_MAX_WAITING = 20_000
+_MAX_WAITING_BYTES = 8 << 20
 _READ_BYTES = 1 << 20
 # The place is saved so often that a restart reads at most about this much again.
 _SAVE_EVERY_BYTES = 256 << 10
@@ -41,7 +41,9 @@ class Events:
         # The number of the first waiting metric; and how many more lie ahead that the server already has.
         self.acknowledged = int(saved.get("metrics", 0))
         self._known = 0
-        self._metrics: Deque[Dict[str, Any]] = deque()
+        # With the length of their lines.
+        self._metrics: Deque[Tuple[Dict[str, Any], int]] = deque()
+        self._waiting_bytes = 0
         self._is_skipping = False
         self.checkpoints: List[Dict[str, Any]] = []
         self.progress: Optional[Dict[str, Any]] = None
@@ -51,7 +53,7 @@ class Events:
 
     def read(self) -> None:
         """Takes the lines that are complete."""
-        if len(self._metrics) >= _MAX_WAITING:
+        if self._waiting_bytes >= _MAX_WAITING_BYTES:
             return
         try:
             with open(self._path, "rb") as file:
@@ -70,16 +72,31 @@ class Events:
             self._is_skipping = False
         self._offset += end
 
-    def metrics(self, limit: int) -> List[Dict[str, Any]]:
-        """The first `limit` that wait, numbered."""
-        first = [self._metrics[i] for i in range(min(limit, len(self._metrics)))]
-        return [dict(record, n=n) for n, record in enumerate(first, self.acknowledged)]
+    def metrics(self, limit_bytes: int) -> List[Dict[str, Any]]:
+        """The first that wait, numbered: as many as fit, at least one."""
+        first: List[Dict[str, Any]] = []
+        for record, size in self._metrics:
+            if limit_bytes <= 0:
+                break
+            limit_bytes -= size
+            first.append(dict(record, n=self.acknowledged + len(first)))
+        return first
+
+    def first_checkpoints(self, limit_bytes: int) -> List[Dict[str, Any]]:
+        """As many as fit, at least one."""
+        first: List[Dict[str, Any]] = []
+        for event in self.checkpoints:
+            if limit_bytes <= 0:
+                break
+            limit_bytes -= len(json.dumps(event))
+            first.append(event)
+        return first
 
     def acknowledge(self, n: int) -> None:
         """The server has the metrics below `n`; if it has less than we thought, number on from there."""
         self._known += max(0, n - self.acknowledged - len(self._metrics))
         for _ in range(min(n - self.acknowledged, len(self._metrics))):
-            self._metrics.popleft()
+            self._waiting_bytes -= self._metrics.popleft()[1]
         self.acknowledged = n
         self._save()
 
@@ -108,8 +125,11 @@ class Events:
         if self._metrics or self.checkpoints or self._known or self._is_skipping:
             return
         if self._offset - self._saved_offset >= _SAVE_EVERY_BYTES:
-            disk.write_json(self._cursor, {"offset": self._offset, "metrics": self.acknowledged})
             self._saved_offset = self._offset
+            try:
+                disk.write_json(self._cursor, {"offset": self._offset, "metrics": self.acknowledged})
+            except OSError:
+                pass  # an older place is as good, only slower
 
     def _take(self, lines: List[bytes]) -> None:
         for line in lines:
@@ -119,7 +139,7 @@ class Events:
                 continue
             kind = event.pop("type")
             if kind == "metrics":
-                self._take_metrics(event)
+                self._take_metrics(event, len(line))
             elif kind == "progress":
                 self.progress = event
             elif kind == "checkpoint_began":
@@ -128,11 +148,12 @@ class Events:
                 self.is_checkpointing = False
                 self.checkpoints.append(event)
 
-    def _take_metrics(self, event: Dict[str, Any]) -> None:
+    def _take_metrics(self, event: Dict[str, Any], size: int) -> None:
         if self._known:
             self._known -= 1
         else:
-            self._metrics.append(event)
+            self._metrics.append((event, size))
+            self._waiting_bytes += size
 
 
 def _size(path: str) -> int:

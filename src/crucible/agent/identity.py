@@ -63,8 +63,12 @@ class Identity:
             self._update(rendezvous_port=port)
 
     def keep_servers(self, servers: List[str]) -> None:
+        """For the next start; a full disk only makes it begin with older ones."""
         if servers and servers != self.servers:
-            self._update(servers=servers)
+            try:
+                self._update(servers=servers)
+            except OSError:
+                pass
 
     def message(self, boot: Dict[str, Any], boot_id: str, version: str, facts: Dict[str, Any]) -> bytes:
         return protocol.enrol(boot, self._data, boot_id, version, facts)

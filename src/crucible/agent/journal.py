@@ -191,7 +191,11 @@ def _measure(path: str) -> Tuple[int, int]:
 
 def frames(path: str, offset: int) -> Iterator[Frame]:
     """Whole frames from `offset` on. Ends at the first that is torn or not there yet."""
-    with open(path, "rb") as file:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 (closed below)
+    except FileNotFoundError:
+        return
+    with file:
         file.seek(offset)
         while True:
             head = file.read(HEADER.size)

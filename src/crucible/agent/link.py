@@ -53,10 +53,12 @@ class Answer:
 class Servers:
     """Which server to ask. One that fails makes room for the next; a file may name where it went."""
 
-    def __init__(self, urls: List[str], file: Optional[str]) -> None:
+    def __init__(self, given: List[str], learned: List[str], file: Optional[str]) -> None:
+        """`given` at boot: they stay, whatever a server says about itself."""
         self._lock = threading.Lock()
         self._file = file
-        self._urls = list(urls)
+        self._given = list(given)
+        self._urls = list(dict.fromkeys([*learned, *given]))
         self._read_file()
         # When a server last answered as one.
         self.heard_at = time.monotonic()
@@ -82,7 +84,7 @@ class Servers:
         """In the order to try; the one that answers now stays first."""
         with self._lock:
             new = [url for url in urls if url not in self._urls]
-            kept = [url for url in self._urls if not urls or url in urls or url == self._urls[0]]
+            kept = [url for url in self._urls if not urls or url in urls or url in self._given or url == self._urls[0]]
             self._urls = kept + new
 
     def known(self) -> List[str]:

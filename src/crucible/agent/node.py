@@ -5,9 +5,7 @@ A server that is away changes nothing for a rank: only a picture of the work tha
 
 from __future__ import annotations
 
-import os
 import queue
-import subprocess
 import sys
 import threading
 import time
@@ -85,7 +83,7 @@ class Node:
         """Until the node is retired, orphaned or told to close; returns which."""
         for rank in self._attempts.load():
             self._ranks[rank.key] = rank
-            self._words.say("found rank %s (%s)" % (rank.mark, "running" if rank.is_live else "ended"))
+            self._words.say("found rank %s (%s)" % (rank.rank_id, "running" if rank.is_live else "ended"))
             self._begin(rank)
         self._poller.start()
         self._reporter.start()
@@ -115,7 +113,7 @@ class Node:
             was_live = rank.is_live
             rank.look()
             if was_live and not rank.is_live:
-                self._words.say("rank %s ended: %s" % (rank.mark, _words_of(rank.result or {})))
+                self._words.say("rank %s ended: %s" % (rank.rank_id, _words_of(rank.result or {})))
         self._forget_settled()
         if not any(rank.is_live for rank in self._ranks.values()):
             self._rendezvous.hold()
@@ -204,12 +202,8 @@ class Node:
             rank.conclude(problem)
             return
         self._rendezvous.release()
-        argv = [sys.executable, "-I", "-S", self._program, "--rank", rank.folder]
         try:
-            with open(os.path.join(rank.folder, "supervisor.err"), "ab") as errors:
-                rank.process = subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/", start_new_session=True
-                )
+            rank.begin([sys.executable, "-I", "-S", self._program, "--rank", rank.folder])
         except OSError as error:
             rank.conclude("could not start the supervisor of the rank: %s" % error)
 

@@ -9,7 +9,7 @@ import threading
 
 from . import disk, package
 from .link import Backoff, Link, Unanswered
-from .processes import MARK
+from .processes import RANK_ID, RUN_DIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ def environment(inherited: Mapping[str, str], launch: Dict[str, Any], run_dir: s
         {
             "PYTHONUNBUFFERED": "1",
             "CUDA_VISIBLE_DEVICES": ",".join(launch["devices"]),
-            "CRUCIBLE_RUN_DIR": run_dir,
             "CRUCIBLE_TOKEN_FILE": os.path.join(run_dir, "token"),
             "CRUCIBLE_CHECKPOINTS": launch["checkpoints"],
             "CRUCIBLE_CHECKPOINT_KEEP": str(launch["checkpoint_keep"]),
@@ -97,8 +96,9 @@ def environment(inherited: Mapping[str, str], launch: Dict[str, Any], run_dir: s
             "CRUCIBLE_ATTEMPT_ID": launch["attempt_id"],
             "CRUCIBLE_ATTEMPT": str(launch["number"]),
             "CRUCIBLE_RANK": str(launch["rank"]),
-            # By these two the processes of a rank and of a machine are found again.
-            MARK: "%s/%d" % (launch["attempt_id"], launch["rank"]),
+            # By these the processes of a rank and of a machine are found again.
+            RUN_DIR: run_dir,
+            RANK_ID: "%s/%d" % (launch["attempt_id"], launch["rank"]),
             "CRUCIBLE_MACHINE_ID": machine_id,
         }
     )

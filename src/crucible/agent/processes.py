@@ -11,10 +11,11 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional
+    from typing import Dict, Iterable, List, Optional, Set
 
-# In the environment of every process of a rank: <attempt>/<rank>.
-MARK = "CRUCIBLE_RANK_ID"
+# In the environment of every process of a rank: <attempt>/<rank>, and its folder.
+RANK_ID = "CRUCIBLE_RANK_ID"
+RUN_DIR = "CRUCIBLE_RUN_DIR"
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -75,10 +76,13 @@ def descendants(root: int) -> List[Process]:
     return [process for process in found if not process.is_zombie]
 
 
-def marked(mark: str) -> List[Process]:
-    """Living processes with `CRUCIBLE_RANK_ID=<mark>` in the environment they were started with."""
-    wanted = ("%s=%s" % (MARK, mark)).encode()
-    return [process for process in everything().values() if not process.is_zombie and wanted in _environment(process)]
+def marked(rank_id: str, run_dir: str) -> List[Process]:
+    """Living processes that were started with the rank's id and folder in their environment.
+
+    Both, because only the folder tells this rank from one with the same id of another world on this machine."""
+    wanted = {os.fsencode("%s=%s" % (RANK_ID, rank_id)), os.fsencode("%s=%s" % (RUN_DIR, run_dir))}
+    found = [process for process in everything().values() if not process.is_zombie]
+    return [process for process in found if wanted <= _environment(process)]
 
 
 def members(cgroup: Optional[str]) -> List[Process]:
@@ -116,9 +120,9 @@ def kill_cgroup(cgroup: Optional[str]) -> None:
         kill(members(cgroup))
 
 
-def _environment(process: Process) -> List[bytes]:
+def _environment(process: Process) -> Set[bytes]:
     try:
         with open("/proc/%d/environ" % process.pid, "rb") as file:
-            return file.read().split(b"\0")
+            return set(file.read().split(b"\0"))
     except OSError:
-        return []
+        return set()

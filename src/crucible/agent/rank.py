@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 import time
 
@@ -19,7 +20,6 @@ from .spool import Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
     from typing import Any, Dict, List, Optional, Set, Tuple
 
 # An order through the control pipe is repeated until its effect is seen.
@@ -28,6 +28,7 @@ _REPEAT_S = 0.5
 _DEAF_AFTER_S = 10.0
 # A server that answers but takes no records keeps an exit waiting no longer than this.
 GIVE_UP_AFTER_S = 30.0
+_MAX_ERROR = 1 << 16
 # The control pipe takes this much in one piece.
 _MAX_WORDS = 1000
 
@@ -37,14 +38,15 @@ class Rank:
         self.folder = folder
         self.launch = launch
         self.key: Tuple[str, int] = (launch["attempt_id"], launch["rank"])
-        self.mark = "%s/%d" % self.key
-        self._cgroup = cgroup_path(cgroup_parent, self.mark)
+        self.rank_id = "%s/%d" % self.key
+        self._cgroup = cgroup_path(cgroup_parent, self.rank_id)
         self.spool = Spool(os.path.join(folder, "log"))
         self.events = Events(os.path.join(folder, "events.jsonl"))
         pattern = launch["progress_pattern"]
         self.pattern = None if pattern is None else Pattern(pattern, launch["progress_total"])
         self._complaints: List[str] = []
-        self.process: Optional[subprocess.Popen[bytes]] = None
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        self._has_begun = False
         self.started: Dict[str, Any] = {}
         self.result: Optional[Dict[str, Any]] = None
         self.cancelled = threading.Event()
@@ -58,12 +60,22 @@ class Rank:
         self._orphans: Set[int] = set()
         self._undelivered_since: Optional[float] = None
         self._has_given_up = False
+        self._is_over = False
+        self._last_lines: Optional[List[str]] = None
         self.look()
 
     # --- its life ---------------------------------------------------------------------------
 
     def was_begun(self) -> bool:
-        return self.process is not None or os.path.exists(self._path("supervisor.json"))
+        return self._has_begun or os.path.exists(self._path("supervisor.json"))
+
+    def begin(self, argv: List[str]) -> None:
+        """Starts its supervisor, which outlives us. Raises OSError."""
+        with open(self._path("supervisor.err"), "ab") as errors:
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/", start_new_session=True
+            )
+        self._has_begun = True
 
     @property
     def is_live(self) -> bool:
@@ -103,24 +115,36 @@ class Rank:
                 self._reclaim()
         if self.result is None:
             self._press(time.monotonic())
-        elif self.process is not None:
-            self.process.poll()
+        elif self._process is not None:
+            self._process.poll()
 
     def _supervisor_lives(self) -> bool:
-        if self.process is not None:
-            return self.process.poll() is None
+        if self._process is not None:
+            if self._process.poll() is None:
+                return True
+            # It ended; or it gave way to one that an earlier agent had started, which holds the lock.
+            self._process = None
         return disk.is_locked(self._path("lock"))
 
     def _reclaim(self) -> None:
         """Ends what a dead supervisor left behind; concludes when nothing is left."""
         processes.kill_cgroup(self._cgroup)
-        left = processes.marked(self.mark)
+        left = processes.marked(self.rank_id, self.folder)
         processes.kill(left)
         self._orphans.update(process.pid for process in left)
         if not left and not processes.members(self._cgroup):
             for pid in self._orphans:
                 _reap(pid)
-            self.conclude("its supervisor was killed, and with it everything it had started")
+            self.conclude("its supervisor ended before it; whatever it had started is dead" + self._last_error())
+
+    def _last_error(self) -> str:
+        """What a supervisor that broke has left: our bug, so its words belong into the report."""
+        try:
+            with open(self._path("supervisor.err"), encoding="utf-8", errors="replace") as file:
+                lines = file.read(_MAX_ERROR).strip().splitlines()
+        except OSError:
+            return ""
+        return ": " + lines[-1] if lines else ""
 
     def _give(self, order: Dict[str, Any], grace_s: float) -> None:
         if self.result is not None:
@@ -168,8 +192,10 @@ class Rank:
     # --- what the server hears --------------------------------------------------------------
 
     def state(self) -> str:
-        """An exit is told last, when the server has everything that was printed before it."""
-        if self.result is not None and (self._has_given_up or self.is_delivered()):
+        """An exit is told last, when the server has everything that was printed before it; and then for ever."""
+        if self.result is not None and not self._is_over:
+            self._is_over = self._has_given_up or self.is_delivered()
+        if self._is_over:
             return "exited"
         return "started" if self.started or (self.result or {}).get("started_at_ms") else "starting"
 
@@ -177,8 +203,8 @@ class Rank:
         return self.is_synced and self.spool.is_empty() and self.events.is_empty()
 
     def has_records(self) -> bool:
-        """Something to send. A rank that was given up sends nothing more."""
-        if self._has_given_up:
+        """Something to send; nothing once it is over."""
+        if self._is_over:
             return False
         return not self.is_synced or not self.spool.is_empty() or self.events.has_news()
 
@@ -189,14 +215,15 @@ class Rank:
 
     def report(self, state: str) -> Dict[str, Any]:
         result = self.result if state == "exited" and self.result is not None else self.started
-        is_failure = state == "exited" and result.get("exit_code") != 0
+        if state == "exited" and result.get("exit_code") != 0 and self._last_lines is None:
+            self._last_lines = self.spool.last_lines()
         return protocol.rank_report(
             self.launch,
             state,
             result,
             is_checkpointing=self.events.is_checkpointing and self.result is None,
             log_lines=self.spool.read_to,
-            last_lines=self.spool.last_lines() if is_failure else [],
+            last_lines=self._last_lines or [],
         )
 
     def batch(self, limit_bytes: int) -> Optional[bytes]:
@@ -205,7 +232,7 @@ class Rank:
             return protocol.stream_batch(self.launch, [], [])
         self.events.read()
         log = self.spool.batch(limit_bytes, None if self.pattern is None else self.pattern.search)
-        metrics = self.events.metrics(protocol.METRICS_PER_REPORT)
+        metrics = self.events.metrics(min(limit_bytes, protocol.METRIC_BYTES))
         self._complain()
         return protocol.stream_batch(self.launch, log, metrics) if log or metrics else None
 

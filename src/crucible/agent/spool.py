@@ -67,7 +67,8 @@ class Spool:
         self.acknowledged = n
         kept = self._kept()
         while kept and not self._skip(kept[0], n) and self._after(kept[0], self._offset) is not None:
-            self._move_to(kept[1])
+            if not self._move_to(kept[1]):
+                return
             kept = self._kept()
 
     def is_empty(self) -> bool:
@@ -92,7 +93,7 @@ class Spool:
         self._offset = 0
         if n < self._segment_number:
             self._segment_number = n
-            self._save()
+            self._save(self._segment, n)
         self._frame_number = self._segment_number
 
     def _skip(self, segment: str, n: int) -> bool:
@@ -115,22 +116,32 @@ class Spool:
         later = [name for name in journal.segments(self._folder) if name > segment]
         return later[0] if later and self._size(segment) <= offset else None
 
-    def _move_to(self, segment: str) -> None:
+    def _move_to(self, segment: str) -> bool:
+        """False if the disk refuses the note of it: then nothing is deleted, and the next time is soon enough."""
+        if not self._save(segment, self._frame_number):
+            return False
         self._segment, self._segment_number, self._offset = segment, self._frame_number, 0
-        self._save()
         with journal.Locked(self._folder):
             for name in journal.segments(self._folder):
                 if name < segment:
                     os.unlink(self._path(name))
+        return True
 
-    def _save(self) -> None:
-        disk.write_json(self._cursor, {"segment": self._segment, "n": self._segment_number}, durable=True)
+    def _save(self, segment: Optional[str], n: int) -> bool:
+        try:
+            disk.write_json(self._cursor, {"segment": segment, "n": n}, durable=True)
+        except OSError:
+            return False
+        return True
 
     def _path(self, segment: str) -> str:
         return os.path.join(self._folder, segment)
 
     def _size(self, segment: str) -> int:
-        return os.path.getsize(self._path(segment))
+        try:
+            return os.path.getsize(self._path(segment))
+        except OSError:
+            return 0
 
 
 def records_of(n: int, frame: journal.Frame) -> List[Dict[str, Any]]:

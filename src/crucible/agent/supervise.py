@@ -67,6 +67,7 @@ class Supervisor:
         self._kill_at = _NEVER
         self._stop_reason: Optional[str] = None
         self._timed_out = False
+        self._has_killed = False
         self._started_at_ms: Optional[int] = None
         self._unwritten: Dict[str, Dict[str, Any]] = {}
         self._last_wake = 0.0
@@ -174,30 +175,33 @@ class Supervisor:
             return
         processes.kill(self._tree(), signal.SIGTERM)
         self._kill_at = min(self._kill_at, time.monotonic() + LEFTOVER_GRACE_S)
-        has_said = False
         while not self._tree_is_gone():
-            if self._is_killing and not has_said:
-                has_said = True
-                self._output.say("killed %d processes that the program left behind" % len(self._tree()))
             self._turn()
 
     def _tree_is_gone(self) -> bool:
         """As a subreaper this process has no child exactly when it has no descendant."""
         if self._reap() or processes.members(self._cgroup):
             return False
-        return self._is_subreaper or not processes.marked(self._spec["env"][processes.MARK])
+        return self._is_subreaper or not self._marked()
 
     def _tree(self) -> List[processes.Process]:
         found = processes.descendants(os.getpid())
         if not self._is_subreaper:
-            found += processes.marked(self._spec["env"][processes.MARK])
+            found += self._marked()
         return found
 
+    def _marked(self) -> List[processes.Process]:
+        return processes.marked(self._spec["env"][processes.RANK_ID], self._folder)
+
     def _kill_tree(self) -> None:
+        tree = self._tree()
+        if tree and not self._has_killed:
+            self._has_killed = True
+            self._output.say("killing what has not ended: %d processes" % len(tree))
         processes.kill_cgroup(self._cgroup)
         if self._program is not None and self._program.status is None:
             self._program.signal_group(signal.SIGKILL)
-        processes.kill(self._tree())
+        processes.kill(tree)
 
     # --- one turn of the loop ---------------------------------------------------------------
 

@@ -53,9 +53,9 @@ for i in range(1000): print('line', i)
 if os.fork() == 0:
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    print('pid', os.getpid(), flush=True)
+    os.write(1, b'pid %d\\n' % os.getpid())
     time.sleep(1000)
-for i in range(1000, 1100): print('line', i); time.sleep(0.01)
+for i in range(1000, 1100): os.write(1, b'line %d\\n' % i); time.sleep(0.01)
 time.sleep(1000)
 """
 

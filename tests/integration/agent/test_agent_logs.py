@@ -1,6 +1,7 @@
 """Whatever a program prints arrives once and in order: through restarts of the agent and of the server, in any bytes,
 of any length, in any amount."""
 
+import fcntl
 import json
 import os
 import time
@@ -200,8 +201,26 @@ def test_a_rank_whose_supervisor_is_killed_is_ended_and_reported(agent: AgentPro
     os.kill(json.loads((folder / "supervisor.json").read_text())["pid"], 9)
     report = server.exit_of()
     assert report.exit_code is None
-    assert report.reason is not None and "supervisor was killed" in report.reason
+    assert report.reason is not None and "its supervisor ended before it" in report.reason
     assert not Path(f"/proc/{rank}").exists()
+
+
+def test_a_rank_that_an_earlier_supervisor_holds_is_left_to_it(agent: AgentProcess, server: ServerDouble) -> None:
+    """An agent that was killed between starting a supervisor and anything else leaves one that may begin late."""
+    folder = agent.rank_folder()
+    folder.mkdir(parents=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server.give(rank_work("echo", "a second time"))
+        agent.start()
+        server.wait_for((folder / "supervisor.err").exists)
+        # Longer than the second one waits for the lock.
+        seen = len(server.reports)
+        server.wait_for(lambda: len(server.reports) > seen + 2)
+        assert server.states["att-1", 0] == ["starting"]
+        (folder / "result.json").write_text(json.dumps({"exit_code": 5, "started_at_ms": 1, "ended_at_ms": 2}))
+    assert server.exit_of().exit_code == 5
+    assert server.lines(None) == []
 
 
 def test_metrics_progress_and_checkpoints_arrive_once(agent: AgentProcess, server: ServerDouble) -> None:
@@ -283,4 +302,3 @@ def test_a_hundred_megabytes_arrive_complete_with_less_than_a_core(agent: AgentP
     assert spent < 60, f"the agent used {spent:.1f} s of CPU for 100 MB"
     # Nothing stays on disk that the server has, but the end of the log.
     assert sum(path.stat().st_size for path in (agent.rank_folder() / "log").iterdir()) < 20 * MEBIBYTE
-    print(f"CPU of the agent for 100 MB: {spent:.1f} s")

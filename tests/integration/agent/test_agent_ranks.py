@@ -118,7 +118,7 @@ def test_a_rank_sees_its_own_environment_and_no_secret(
         )
     )
     agent.start(AWS_SECRET_ACCESS_KEY="of the agent", LD_LIBRARY_PATH="/opt/lib")
-    server.exit_of()
+    assert server.exit_of().exit_code == 0, server.lines(None)
     text, token = server.lines()
     env = json.loads(text)
     assert token == "token-of-the-attempt"

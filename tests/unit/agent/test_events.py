@@ -74,15 +74,27 @@ def test_metrics_keep_their_numbers_when_the_file_is_read_again(tmp_path: Path) 
     write(path, metric(0), {"type": "nonsense"}, metric(1), metric(2))
     events = Events(str(path))
     events.read()
-    assert [(each["n"], each["step"]) for each in events.metrics(10)] == [(0, 0), (1, 1), (2, 2)]
+    assert [(each["n"], each["step"]) for each in events.metrics(1 << 20)] == [(0, 0), (1, 1), (2, 2)]
     events.acknowledge(2)
-    assert [(each["n"], each["step"]) for each in events.metrics(10)] == [(2, 2)]
+    assert [(each["n"], each["step"]) for each in events.metrics(1 << 20)] == [(2, 2)]
     again = Events(str(path))
     again.acknowledge(2)
     again.read()
     write(path, metric(3))
     again.read()
-    assert [(each["n"], each["step"]) for each in again.metrics(10)] == [(2, 2), (3, 3)]
+    assert [(each["n"], each["step"]) for each in again.metrics(1 << 20)] == [(2, 2), (3, 3)]
+
+
+def test_a_report_takes_what_fits_and_at_least_one(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    wide = {f"name-{i:0200d}": 1.0 for i in range(500)}
+    write(path, *[{"type": "metrics", "t": 1, "step": i, "values": wide} for i in range(10)])
+    write(path, *[{**checkpoint(i), "metadata": {"notes": "x" * 100_000}} for i in range(10)])
+    events = Events(str(path))
+    for _ in range(10):
+        events.read()
+    assert len(events.metrics(1)) == 1 and len(events.metrics(250_000)) == 3
+    assert len(events.first_checkpoints(1)) == 1 and len(events.first_checkpoints(250_000)) == 3
 
 
 def test_a_restart_does_not_read_everything_again(tmp_path: Path) -> None:
@@ -98,7 +110,7 @@ def test_a_restart_does_not_read_everything_again(tmp_path: Path) -> None:
     again.read()
     write(path, metric(20_000))
     again.read()
-    assert [(each["n"], each["step"]) for each in again.metrics(10)] == [(20_000, 20_000)]
+    assert [(each["n"], each["step"]) for each in again.metrics(1 << 20)] == [(20_000, 20_000)]
 
 
 def test_a_checkpoint_waits_until_a_report_was_taken(tmp_path: Path) -> None:
@@ -138,7 +150,7 @@ def test_an_unfinished_line_waits_for_its_end(tmp_path: Path) -> None:
     path.write_text(text)
     assert events.has_news()
     events.read()
-    assert [each["step"] for each in events.metrics(10)] == [7]
+    assert [each["step"] for each in events.metrics(1 << 20)] == [7]
 
 
 def test_an_endless_line_is_passed_over(tmp_path: Path) -> None:
@@ -152,4 +164,4 @@ def test_an_endless_line_is_passed_over(tmp_path: Path) -> None:
     write(path, metric(1))
     for _ in range(5):
         events.read()
-    assert [each["step"] for each in events.metrics(10)] == [1]
+    assert [each["step"] for each in events.metrics(1 << 20)] == [1]

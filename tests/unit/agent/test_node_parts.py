@@ -26,7 +26,7 @@ AGENT = Path(bundle.__file__).parent
 
 
 def test_a_server_that_fails_makes_room_for_the_next() -> None:
-    servers = Servers(["http://a", "http://b"], None)
+    servers = Servers(["http://a", "http://b"], [], None)
     servers.failed("http://a")
     assert servers.current() == "http://b"
     servers.failed("http://a")
@@ -37,7 +37,7 @@ def test_a_server_that_fails_makes_room_for_the_next() -> None:
 
 def test_the_file_names_where_the_server_went(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
-    servers = Servers(["http://old"], str(file))
+    servers = Servers(["http://old"], [], str(file))
     assert servers.current() == "http://old"
     file.write_text(json.dumps({"url": "http://new"}))
     servers.failed("http://old")
@@ -46,15 +46,23 @@ def test_the_file_names_where_the_server_went(tmp_path: Path) -> None:
 
 def test_without_any_server_nobody_answers() -> None:
     with pytest.raises(Unanswered, match=r"boot\.json"):
-        Servers([], None).current()
+        Servers([], [], None).current()
 
 
 def test_what_the_server_says_replaces_what_was_known() -> None:
-    servers = Servers(["http://a", "http://old"], None)
+    servers = Servers(["http://a"], ["http://a", "http://old"], None)
     servers.learn(["http://a", "http://b"])
     assert servers.known() == ["http://a", "http://b"]
     servers.learn([])
     assert servers.known() == ["http://a", "http://b"]
+
+
+def test_a_server_given_at_boot_is_never_forgotten() -> None:
+    servers = Servers(["http://proxy"], [], None)
+    servers.learn(["http://inside"])
+    servers.failed("http://proxy")
+    servers.learn(["http://inside"])
+    assert sorted(servers.known()) == ["http://inside", "http://proxy"]
 
 
 def test_pauses_grow_to_five_seconds_and_no_further() -> None:
@@ -175,12 +183,12 @@ def test_a_process_with_a_used_pid_is_not_killed() -> None:
         child.wait()
 
 
-def test_descendants_are_found_by_parent_and_by_mark() -> None:
-    mark = f"attempt-{os.getpid()}/0"
+def test_descendants_are_found_by_parent_and_by_mark(tmp_path: Path) -> None:
+    rank_id, run_dir = f"attempt-{os.getpid()}/0", str(tmp_path)
     shell = subprocess.Popen(
         ["/bin/sh", "-c", "sleep 1000 & echo $!; wait"],
         stdout=subprocess.PIPE,
-        env={**os.environ, processes.MARK: mark},
+        env={**os.environ, processes.RANK_ID: rank_id, processes.RUN_DIR: run_dir},
         text=True,
     )
     assert shell.stdout is not None
@@ -188,8 +196,9 @@ def test_descendants_are_found_by_parent_and_by_mark() -> None:
     try:
         assert {shell.pid, grandchild} <= {each.pid for each in processes.descendants(os.getpid())}
         assert [each.pid for each in processes.descendants(shell.pid)] == [grandchild]
-        assert {each.pid for each in processes.marked(mark)} == {shell.pid, grandchild}
-        processes.kill(processes.marked(mark))
+        assert {each.pid for each in processes.marked(rank_id, run_dir)} == {shell.pid, grandchild}
+        assert processes.marked(rank_id, run_dir + "x") == processes.marked("other/0", run_dir) == []
+        processes.kill(processes.marked(rank_id, run_dir))
         shell.wait(10)
     finally:
         shell.stdout.close()
