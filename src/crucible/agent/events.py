@@ -142,8 +142,8 @@ class Events:
                 self._take_metrics(event, len(line))
             elif kind == "progress":
                 self.progress = event
-            elif kind == "checkpoint_began":
-                self.is_checkpointing = True
+            elif kind in ("checkpoint_began", "checkpoint_failed"):
+                self.is_checkpointing = kind == "checkpoint_began"
             else:
                 self.is_checkpointing = False
                 self.checkpoints.append(event)
@@ -201,7 +201,7 @@ def progress(step: Optional[int], total: Optional[int], fraction: Optional[float
     return {"step": step, "total_steps": total, "fraction": clipped}
 
 
-def _checkpoint_began(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+def _nothing_more(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     return {}
 
 
@@ -225,7 +225,8 @@ def _checkpoint(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
 _READERS = {
     "metrics": _metrics,
     "progress": _progress,
-    "checkpoint_began": _checkpoint_began,
+    "checkpoint_began": _nothing_more,
+    "checkpoint_failed": _nothing_more,
     "checkpoint": _checkpoint,
 }
 

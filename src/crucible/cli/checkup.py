@@ -150,5 +150,5 @@ def check_gpus() -> Check:
 
 def check_cgroups(root: Path = Path("/sys/fs/cgroup")) -> Check:
     if (root / "cgroup.controllers").exists():
-        return Check("cgroups", OK, "version 2: memory limits of a job can be enforced")
-    return Check("cgroups", WARNING, "version 2 is not there: a job's memory is watched, not limited")
+        return Check("cgroups", OK, "version 2: a job can be stopped whole, whatever it forks")
+    return Check("cgroups", WARNING, "version 2 is not there: a job's processes are found by their marks")

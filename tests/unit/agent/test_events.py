@@ -140,6 +140,16 @@ def test_a_rank_is_checkpointing_between_the_two_events(tmp_path: Path) -> None:
     assert not events.is_checkpointing
 
 
+def test_a_checkpoint_that_failed_is_over_too(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    events = Events(str(path))
+    write(path, {"type": "checkpoint_began", "t": 1, "step": 5})
+    write(path, {"type": "checkpoint_failed", "t": 2, "step": 5, "reason": "no space left"})
+    events.read()
+    assert not events.is_checkpointing
+    assert events.checkpoints == []
+
+
 def test_an_unfinished_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     text = json.dumps(metric(7)) + "\n"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from crucible.model.lease import Boot
+from crucible.providers.local.cgroups import parent_for_ranks
 
 # A reason is a line for a person.
 MAX_REASON = 500
@@ -144,6 +145,7 @@ class MachineFolder:
 
 
 def boot_file(record: Record, boot: Boot, address: str, server_file: Path | None) -> dict[str, Any]:
+    group = parent_for_ranks()
     return {
         "servers": list(boot.servers),
         "server_file": str(server_file) if server_file else None,
@@ -153,7 +155,7 @@ def boot_file(record: Record, boot: Boot, address: str, server_file: Path | None
         "address": address,
         "devices": list(record.devices),
         "power_off": None,  # this computer is never switched off
-        "cgroup": None,
+        "cgroup": str(group) if group else None,
     }
 
 
