@@ -19,7 +19,7 @@ class Figure:
     def is_ok(self) -> bool:
         return self.bound is None or self.value <= self.bound
 
-    def line(self) -> str:
+    def line(self, **more: object) -> str:
         said = {
             "name": self.name,
             "value": _rounded(self.value),
@@ -28,7 +28,7 @@ class Figure:
             "ok": self.is_ok,
             "cpu_s": round(self.cpu_s, 3),
             "wall_s": round(self.wall_s, 3),
-            **{name: _rounded(value) for name, value in self.context.items()},
+            **{name: _rounded(value) for name, value in {**self.context, **more}.items()},
         }
         return json.dumps(said)
 

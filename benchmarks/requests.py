@@ -21,7 +21,7 @@ job:
   name: submitted
   command: [python, train.py, --epochs, '3']
   resources: {gpus: 1, cpu_memory: 1GB, estimated_hours: 2}
-  env: {SEED: '1', MODE: bench}
+  env: {SEED: '%d', MODE: bench}
   retry: {limit: 2, delay: 10s}
 """
 
@@ -29,15 +29,17 @@ job:
 def measure() -> Iterator[Figure]:
     with server.running("--local-gpus", "1") as running:
         job_id = running.hold_the_slot()
-        load.spread(running, [_submit(running)] * 60)
+        load.spread(running, _submits(running, 60))
         yield _figure(running, "authenticated read", 0.5, [load.request(running, "GET", f"/v1/jobs/{job_id}")] * READS)
         yield _figure(running, "list of 50", 1.0, [load.request(running, "GET", "/v1/jobs?limit=50")] * LISTS)
-        yield _figure(running, "submit", 2.5, [_submit(running)] * SUBMITS, settle_s=SETTLE_S)
+        yield _figure(running, "submit", 2.5, _submits(running, SUBMITS), settle_s=SETTLE_S)
         yield _idle(running)
 
 
-def _submit(running: server.Server) -> bytes:
-    return load.request(running, "POST", "/v1/jobs", json.dumps({"spec_yaml": SPEC}).encode())
+def _submits(running: server.Server, count: int) -> list[bytes]:
+    """No two alike."""
+    bodies = [json.dumps({"spec_yaml": SPEC % seed}).encode() for seed in range(count)]
+    return [load.request(running, "POST", "/v1/jobs", body) for body in bodies]
 
 
 def _figure(

@@ -48,7 +48,7 @@ class Server:
         if self.process.poll() is not None:
             raise RuntimeError(f"the server ended; its log is {(self.home / 'server.log').read_text()}")
         try:
-            return self.ask("GET", "/readyz")["status"] == "ready"
+            return bool(self.ask("GET", "/readyz")["status"] == "ready")
         except OSError:
             return False
 

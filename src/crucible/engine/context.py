@@ -57,11 +57,12 @@ class Context:
     def spec_of(self, job: Job) -> JobSpec:
         """The parsed spec; a job's text never changes, so it is parsed once."""
         spec = self._specs.get(job.id)
-        if spec is None:
-            spec = specs.load(job.spec_yaml).spec
-            self._specs[job.id] = spec
-            if len(self._specs) > SPECS_REMEMBERED:
-                self._specs.popitem(last=False)
+        return spec or self.remember_spec(job.id, specs.load(job.spec_yaml).spec)
+
+    def remember_spec(self, job_id: JobId, spec: JobSpec) -> JobSpec:
+        self._specs[job_id] = spec
+        if len(self._specs) > SPECS_REMEMBERED:
+            self._specs.popitem(last=False)
         return spec
 
     def seller(self, provider: str) -> Seller:

@@ -31,8 +31,11 @@ from crucible.ports.store import Claim
 # Read, planned and written before the next are looked at: requests are never kept waiting for long.
 BATCH = 100
 OFFERS_TIMEOUT_S = 30.0
-# After a cycle: the news of a burst are looked at together, and the first of them at once.
+# After a cycle: the news of a burst are looked at together, and the first of them at once. The more wait, the longer a
+# cycle takes: it shall take no more than a fifth of the time, and let no free place stay unseen for over half a second.
 REST_S = 0.05
+REST_PER_WORK = 4
+REST_MAX_S = 0.5
 # Everybody is looked at so often, whatever is offered: another server may have changed what a task holds.
 LOOK_AT_ALL = timedelta(seconds=60)
 
@@ -53,6 +56,7 @@ class Placer:
         while True:
             await context.clock.wait(self._news, context.policy.capacity_retry.total_seconds())
             self._news.clear()
+            began = context.clock.monotonic()
             claim = await context.store.claim("cycle", context.server_id, context.claim_ttl)
             if claim is None:
                 continue
@@ -62,16 +66,19 @@ class Placer:
                 pass
             finally:
                 await context.store.release(claim)
-            await context.clock.sleep(REST_S)
+            took = context.clock.monotonic() - began
+            await context.clock.sleep(min(max(REST_S, REST_PER_WORK * took), REST_MAX_S))
 
     async def cycle(self, claim: Claim) -> None:
         """In the order of their turn, until nobody is left who might fit."""
         context, offers = self._context, await self.offers()
         self._recall(offers)
-        looked_at = set(self._misfits)
-        while trees := await context.store.waiting(context.clock.now(), BATCH, without=looked_at):
+        looked_at, is_more = set(self._misfits), True
+        while is_more:
+            trees = await context.store.waiting(context.clock.now(), BATCH, without=looked_at)
             looked_at.update(tree.task.id for tree in trees)
             offers = await self._place(trees, offers, claim)
+            is_more = len(trees) == BATCH
         self._left = offers
 
     def _recall(self, offers: list[Offer]) -> None:

@@ -59,7 +59,9 @@ class Service:
             raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")
         if code_digest is not None and not await self._blobs.has(code_digest):
             raise InvalidRequest(f"the code {code_digest} is not here; upload it to /v1/packages first")
-        return new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
+        job = new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
+        self._context.remember_spec(job.id, spec)
+        return job
 
     async def _enter(self, job: Job, who: Principal, idempotency_key: str | None) -> Job:
         now = job.created_at
