@@ -24,6 +24,8 @@ Source = tuple[str, int]
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Headers and body are two writes; without this every answer would wait for a delayed acknowledgement.
+    disable_nagle_algorithm = True
     server: "_Http"
 
     def do_GET(self) -> None:
@@ -65,6 +67,7 @@ class ServerDouble:
         self.replies_to_lose: dict[str, int] = {}
         self.refusals: dict[str, int] = {}
         self.takes_records = True
+        self.cannot_use: Callable[[wire.Report], bool] = lambda report: False
         # What it saw.
         self.problems: list[str] = []
         self.enrolments: list[wire.Enrol] = []
@@ -206,6 +209,8 @@ class ServerDouble:
             return self.work.model_dump_json().encode()
 
     def _report(self, report: wire.Report) -> tuple[int, bytes]:
+        if self.cannot_use(report):
+            return 422, b'{"error": "invalid_request", "message": "a fault of the test"}'
         with self._changed:
             self.reports.append(report)
             acks = []

@@ -15,7 +15,7 @@ from .rank import Rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Dict, List, Optional, Tuple
 
 
 class Attempts:
@@ -35,16 +35,16 @@ class Attempts:
             Rank(folder, launch, self._cgroup, is_adopted=True) for folder, launch in launches if launch is not None
         ]
 
-    def make(self, work: protocol.RankWork) -> Rank:
-        """The token goes into a file of its own: it must reach neither a command line nor an environment."""
+    def make(self, work: protocol.RankWork) -> Tuple[Rank, Optional[str]]:
+        """The new rank, and why it cannot run: the server must hear of a full disk too."""
         attempt_id, number = work.key
         folder = os.path.join(self._attempts, attempt_id, "rank-%d" % number)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        descriptor = os.open(os.path.join(folder, "token"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(work.token)
-        disk.write_json(os.path.join(folder, "launch.json"), work.launch)
-        return Rank(folder, work.launch, self._cgroup, is_adopted=False)
+        problem = None
+        try:
+            _write(folder, work)
+        except OSError as error:
+            problem = "could not make the folder of the rank: %s" % error
+        return Rank(folder, work.launch, self._cgroup, is_adopted=False), problem
 
     def discard(self, attempt_id: str) -> None:
         """Out of sight at once, off the disk soon: a folder of code may be large."""
@@ -57,6 +57,15 @@ class Attempts:
     def _empty_trash(self) -> None:
         if os.listdir(self._trash):
             threading.Thread(target=_remove_all, args=(self._trash,), daemon=True, name="trash").start()
+
+
+def _write(folder: str, work: protocol.RankWork) -> None:
+    """The token goes into a file of its own: it must reach neither a command line nor an environment."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    descriptor = os.open(os.path.join(folder, "token"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(work.token)
+    disk.write_json(os.path.join(folder, "launch.json"), work.launch)
 
 
 def _folders_in(path: str) -> List[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 
 from . import protocol
-from .facts import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
+    from .facts import Usage
     from .rank import Rank
 
-# Records that a server did not acknowledge are sent again after this pause, so that they do not crowd out the rest.
-_UNTAKEN_PAUSE_S = 5.0
+# What a server did not take is sent again after this pause. Until then reports say only how the rank is, so that a
+# record nobody can take silences neither the heartbeat nor the other ranks.
+_PAUSE_S = 5.0
 
 
 class _Sent:
@@ -22,10 +23,11 @@ class _Sent:
 
     def __init__(self, rank: Rank) -> None:
         self.rank = rank
-        self.state = rank.state()
-        self.progress = rank.progress()
-        self.has_batch = False
+        self.batch: Optional[bytes] = None
         self.checkpoints: List[Dict[str, Any]] = []
+        self.progress: Optional[Dict[str, Any]] = None
+        self.state = ""
+        self.is_checkpointing = False
 
 
 class Delivery:
@@ -35,33 +37,30 @@ class Delivery:
         self._usage = usage
         self._sent: List[_Sent] = []
         self._turn = 0
-        # What the server was told last, and before when a rank's records are not sent again.
-        self._told: Dict[Tuple[str, int], Tuple[str, bool, Any]] = {}
-        self._held_until: Dict[Tuple[str, int], float] = {}
+        # What the server knows of each rank, and until when nothing but its state is sent.
+        self._told: Dict[Tuple[str, int], Tuple[str, bool]] = {}
+        self._told_progress: Dict[Tuple[str, int], Dict[str, Any]] = {}
+        self._paused_until: Dict[Tuple[str, int], float] = {}
 
     def has_news(self, now: float) -> bool:
         return any(self._is_news(rank, now) for rank in self._ranks.values())
 
     def compose(self, now: float) -> bytes:
-        reports, streams, checkpoints, progress = [], [], [], []
-        budget, checkpoint_budget = protocol.LOG_BYTES, protocol.CHECKPOINT_BYTES
         self._sent = []
+        log_bytes, checkpoint_bytes = protocol.LOG_BYTES, protocol.CHECKPOINT_BYTES
         for rank in self._in_turn():
-            batch = self._batch(rank, budget, now)
-            sent = _Sent(rank)
-            if batch is not None:
-                sent.has_batch = True
-                budget -= len(batch)
-                streams.append(batch)
-            sent.checkpoints = rank.events.first_checkpoints(checkpoint_budget)
-            for event in sent.checkpoints:
-                checkpoints.append(protocol.of_rank(rank.launch, event))
-                checkpoint_budget -= len(protocol.dumps(event))
-            if sent.progress is not None and self._told.get(rank.key, ("", False, None))[2] != sent.progress:
-                progress.append(protocol.of_rank(rank.launch, sent.progress))
-            reports.append(rank.report(sent.state))
+            sent = self._take(rank, log_bytes, checkpoint_bytes, now)
+            log_bytes -= len(sent.batch or b"")
+            checkpoint_bytes -= sum(len(protocol.dumps(each)) for each in sent.checkpoints)
             self._sent.append(sent)
-        return protocol.report(self._boot_id, reports, streams, checkpoints, progress, self._usage.figures())
+        return protocol.report(
+            self._boot_id,
+            [sent.rank.report(sent.state) for sent in self._sent],
+            [sent.batch for sent in self._sent if sent.batch is not None],
+            [protocol.of_rank(sent.rank.launch, each) for sent in self._sent for each in sent.checkpoints],
+            [protocol.of_rank(sent.rank.launch, sent.progress) for sent in self._sent if sent.progress is not None],
+            self._usage.figures(),
+        )
 
     def accept(self, reply: protocol.Reply) -> None:
         now = time.monotonic()
@@ -69,13 +68,16 @@ class Delivery:
             rank = sent.rank
             ack = reply.acks.get(rank.key)
             has_progressed = ack is not None and rank.acknowledge(*ack)
-            rank.is_synced = rank.is_synced or sent.has_batch
-            if sent.has_batch and not has_progressed:
-                self._held_until[rank.key] = now + _UNTAKEN_PAUSE_S
+            if sent.batch is not None:
+                rank.is_synced = True
+                if not has_progressed:
+                    self._paused_until[rank.key] = now + _PAUSE_S
             rank.events.deliver(sent.checkpoints)
             rank.note_answer(has_progressed, now)
             rank.is_exit_delivered = sent.state == "exited"
-            self._told[rank.key] = (sent.state, rank.events.is_checkpointing, sent.progress)
+            self._told[rank.key] = (sent.state, sent.is_checkpointing)
+            if sent.progress is not None:
+                self._told_progress[rank.key] = sent.progress
 
     def refuse(self) -> None:
         """The server could not use the report: ask how much it has before sending records again."""
@@ -83,21 +85,37 @@ class Delivery:
         for sent in self._sent:
             sent.rank.is_synced = False
             sent.rank.note_answer(False, now)
+            self._paused_until[sent.rank.key] = now + _PAUSE_S
 
     def forget(self, key: Tuple[str, int]) -> None:
         self._told.pop(key, None)
-        self._held_until.pop(key, None)
+        self._told_progress.pop(key, None)
+        self._paused_until.pop(key, None)
 
     def _is_news(self, rank: Rank, now: float) -> bool:
-        told = self._told.get(rank.key)
-        if told != (rank.state(), rank.events.is_checkpointing, rank.progress()):
+        if self._told.get(rank.key) != (rank.state(), rank.is_checkpointing()):
             return True
-        return rank.has_records() and now >= self._held_until.get(rank.key, 0.0)
+        if self._is_paused(rank, now):
+            return False
+        return rank.has_records() or self._new_progress(rank) is not None
 
-    def _batch(self, rank: Rank, budget: int, now: float) -> Optional[bytes]:
-        if budget <= 0 or not rank.has_records() or now < self._held_until.get(rank.key, 0.0):
-            return None
-        return rank.batch(budget)
+    def _take(self, rank: Rank, log_bytes: int, checkpoint_bytes: int, now: float) -> _Sent:
+        sent = _Sent(rank)
+        if not self._is_paused(rank, now):
+            if log_bytes > 0 and rank.has_records():
+                sent.batch = rank.batch(log_bytes)
+            sent.checkpoints = rank.events.first_checkpoints(checkpoint_bytes)
+            sent.progress = self._new_progress(rank)
+        # After the records, which may have been the last thing that kept the exit waiting.
+        sent.state, sent.is_checkpointing = rank.state(), rank.is_checkpointing()
+        return sent
+
+    def _new_progress(self, rank: Rank) -> Optional[Dict[str, Any]]:
+        progress = rank.progress()
+        return progress if progress != self._told_progress.get(rank.key) else None
+
+    def _is_paused(self, rank: Rank, now: float) -> bool:
+        return now < self._paused_until.get(rank.key, 0.0)
 
     def _in_turn(self) -> List[Rank]:
         """Each report begins with another rank, so that one that floods does not silence the others."""

@@ -165,15 +165,13 @@ class Node:
             self._words.say("the server retires this node")
 
     def _accept(self, work: protocol.RankWork) -> None:
-        try:
-            rank = self._attempts.make(work)
-        except OSError as error:
-            self._words.say("could not make the folder of rank %s/%d: %s" % (*work.key, error))
-            return
+        rank, problem = self._attempts.make(work)
         self._ranks[rank.key] = rank
         if rank.key in self._forgotten:
             # An old picture of the work, overtaken on its way: a rank runs once.
-            rank.conclude("it ran on this node before and was ended")
+            problem = "it ran on this node before and was ended"
+        if problem is not None:
+            rank.cancel(problem)
         elif not work.stop:
             self._begin(rank)
 
@@ -199,7 +197,7 @@ class Node:
         if not rank.is_live:
             return
         if problem is not None:
-            rank.conclude(problem)
+            rank.cancel(problem)
             return
         self._rendezvous.release()
         try:

@@ -109,6 +109,27 @@ def kill(processes: Iterable[Process], signum: int = signal.SIGKILL) -> None:
             pass
 
 
+def make_cgroup(path: Optional[str]) -> Optional[str]:
+    """None where it is not allowed: the process group and the mark then have to do."""
+    if path is None:
+        return None
+    try:
+        os.mkdir(path)
+    except OSError:
+        return None
+    return path
+
+
+def remove_cgroup(path: Optional[str]) -> None:
+    """Once it is empty."""
+    if path is None:
+        return
+    try:
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
 def kill_cgroup(cgroup: Optional[str]) -> None:
     """All members at once, also those that fork while they are being killed (Linux 5.14)."""
     if cgroup is None:

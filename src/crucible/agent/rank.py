@@ -101,6 +101,24 @@ class Rank:
         except OSError:
             pass  # a full disk: after a restart the same conclusion is drawn again
 
+    def cancel(self, reason: str) -> bool:
+        """Concludes a rank that has not begun; False if a supervisor has it after all.
+
+        One that an earlier agent started may still be on its way: under the lock it finds the result, and gives way."""
+        lock = None if self.was_begun() else self._take_lock()
+        if lock is None:
+            return False
+        self.conclude(reason)
+        os.close(lock)
+        return True
+
+    def _take_lock(self) -> Optional[int]:
+        try:
+            return disk.take_lock(self._path("lock"))
+        except OSError:
+            # Without a folder, or on a full disk, nobody else can begin it either.
+            return os.open(os.devnull, os.O_RDONLY)
+
     def look(self) -> None:
         """Takes note of what its supervisor wrote, and of its supervisor's death."""
         if self.result is not None:
@@ -135,6 +153,7 @@ class Rank:
         if not left and not processes.members(self._cgroup):
             for pid in self._orphans:
                 _reap(pid)
+            processes.remove_cgroup(self._cgroup)
             self.conclude("its supervisor ended before it; whatever it had started is dead" + self._last_error())
 
     def _last_error(self) -> str:
@@ -147,10 +166,7 @@ class Rank:
         return ": " + lines[-1] if lines else ""
 
     def _give(self, order: Dict[str, Any], grace_s: float) -> None:
-        if self.result is not None:
-            return
-        if not self.was_begun():
-            self.conclude("stopped before it started: %s" % order["text"])
+        if self.result is not None or self.cancel("stopped before it started: %s" % order["text"]):
             return
         order["text"] = str(order["text"])[:_MAX_WORDS]
         self._order, self._order_sent_at = order, 0.0
@@ -208,6 +224,9 @@ class Rank:
             return False
         return not self.is_synced or not self.spool.is_empty() or self.events.has_news()
 
+    def is_checkpointing(self) -> bool:
+        return self.events.is_checkpointing and self.result is None
+
     def progress(self) -> Optional[Dict[str, Any]]:
         """What the program says itself goes before what its lines look like."""
         found = self.pattern.found if self.pattern is not None else None
@@ -221,7 +240,7 @@ class Rank:
             self.launch,
             state,
             result,
-            is_checkpointing=self.events.is_checkpointing and self.result is None,
+            is_checkpointing=self.is_checkpointing(),
             log_lines=self.spool.read_to,
             last_lines=self._last_lines or [],
         )

@@ -46,8 +46,8 @@ _NEVER = float("inf")
 def main(folder: str) -> int:
     lock = disk.take_lock(os.path.join(folder, "lock"), disk.LOOK_S)
     spec = disk.read_json(os.path.join(folder, "spec.json"))
-    begun = os.path.join(folder, "supervisor.json")
-    if lock is None or spec is None or os.path.exists(begun):
+    begun, result = os.path.join(folder, "supervisor.json"), os.path.join(folder, "result.json")
+    if lock is None or spec is None or os.path.exists(begun) or os.path.exists(result):
         return 0
     ignore_signals()
     me = processes.find(os.getpid())
@@ -71,7 +71,7 @@ class Supervisor:
         self._started_at_ms: Optional[int] = None
         self._unwritten: Dict[str, Dict[str, Any]] = {}
         self._last_wake = 0.0
-        self._cgroup = _make_cgroup(spec["cgroup"])
+        self._cgroup = processes.make_cgroup(spec["cgroup"])
         self._control = self._open_control()
         self._woken = _wake_on_child_exit()
         self._poll.register(self._woken, select.POLLIN)
@@ -164,7 +164,7 @@ class Supervisor:
         self._timeout_at = _NEVER
         self._end_leftovers()
         self._output.finish()
-        _remove_cgroup(self._cgroup)
+        processes.remove_cgroup(self._cgroup)
         while not self._write("result.json", result, durable=True):
             time.sleep(_RETRY_S)
 
@@ -311,26 +311,6 @@ def _wake_on_child_exit() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
-
-
-def _make_cgroup(path: Optional[str]) -> Optional[str]:
-    """None where it is not allowed: the process group and the mark then have to do."""
-    if path is None:
-        return None
-    try:
-        os.mkdir(path)
-    except OSError:
-        return None
-    return path
-
-
-def _remove_cgroup(path: Optional[str]) -> None:
-    if path is None:
-        return
-    try:
-        os.rmdir(path)
-    except OSError:
-        pass
 
 
 def _drain(descriptor: int) -> bytes:

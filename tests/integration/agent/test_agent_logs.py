@@ -4,6 +4,7 @@ of any length, in any amount."""
 import fcntl
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -205,6 +206,28 @@ def test_a_rank_whose_supervisor_is_killed_is_ended_and_reported(agent: AgentPro
     assert not Path(f"/proc/{rank}").exists()
 
 
+def test_a_deaf_supervisor_is_killed_and_its_rank_with_it(agent: AgentProcess, server: ServerDouble) -> None:
+    server.give(rank_work("sleep", "1000"))
+    agent.start()
+    server.wait_for(lambda: server.states.get(("att-1", 0), [])[-1:] == ["started"])
+    folder = agent.rank_folder()
+    rank = json.loads((folder / "started.json").read_text())["pid"]
+    os.kill(json.loads((folder / "supervisor.json").read_text())["pid"], signal.SIGSTOP)
+    server.give()
+    server.wait_for(lambda: server.reports[-1].ranks == [], what="the rank is forgotten")
+    assert not Path(f"/proc/{rank}").exists()
+
+
+def test_a_node_that_cannot_write_says_so(agent: AgentProcess, server: ServerDouble) -> None:
+    agent.start()
+    server.wait_for(lambda: server.reports)
+    (agent.folder / "attempts").rmdir()
+    (agent.folder / "attempts").write_text("in the way of every folder")
+    server.give(rank_work("echo", "hello"))
+    reason = server.exit_of().reason
+    assert reason is not None and reason.startswith("could not make the folder of the rank")
+
+
 def test_a_rank_that_an_earlier_supervisor_holds_is_left_to_it(agent: AgentProcess, server: ServerDouble) -> None:
     """An agent that was killed between starting a supervisor and anything else leaves one that may begin late."""
     folder = agent.rank_folder()
@@ -271,6 +294,28 @@ def test_a_pattern_without_end_is_given_up(agent: AgentProcess, server: ServerDo
     server.exit_of()
     assert server.lines() == ["a" * 40 + "b", "after"]
     assert server.has_line("no longer used", "sys")
+
+
+def test_a_report_that_the_server_cannot_use_silences_neither_heartbeat_nor_log(
+    agent: AgentProcess, server: ServerDouble
+) -> None:
+    code = """
+import json, os, time
+with open(os.environ['CRUCIBLE_RUN_DIR'] + '/events.jsonl', 'a') as file:
+    event = dict(type='checkpoint', t=5, step=1, uri='file:///c', size_bytes=1, manifest_sha256='0' * 64)
+    file.write(json.dumps(event) + '\\n')
+print('before'); time.sleep(2); print('after'); time.sleep(1000)
+"""
+    server.cannot_use = lambda report: bool(report.checkpoints)
+    server.give(rank_work("python", "-c", code))
+    agent.start()
+    server.wait_for(lambda: server.states.get(("att-1", 0), [])[-1:] == ["started"])
+    seen = len(server.reports)
+    server.wait_for(lambda: len(server.reports) > seen + 4)
+    server.cannot_use = lambda report: False
+    server.wait_for(lambda: server.has_line("after") and server.checkpoints)
+    assert server.lines() == ["before", "after"]
+    server.give()
 
 
 def test_a_server_that_takes_no_records_still_hears_of_the_exit(agent: AgentProcess, server: ServerDouble) -> None:

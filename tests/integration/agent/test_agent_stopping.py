@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_process import AgentProcess, carriers, is_alive, rank_work
+from crucible.wire.agent import RankWork
 from doubles.agent_server import ServerDouble
 
 # A child in its own session, orphaned by a double fork, deaf to SIGTERM; and one with an empty environment. The program
@@ -143,15 +144,17 @@ def test_a_timeout_counts_during_setup_too(agent: AgentProcess, server: ServerDo
 
 
 def test_a_rank_waiting_for_the_setup_of_another_can_be_stopped(agent: AgentProcess, server: ServerDouble) -> None:
-    def ranks(**options: bool) -> list[object]:
+    def ranks(**options: bool) -> list[RankWork]:
         return [rank_work("true", rank=i, setup=["echo $$ began", "sleep 1000"], **options) for i in range(2)]
 
-    server.give(*ranks())  # type: ignore[arg-type]
+    server.give(*ranks())
     agent.start()
     server.wait_for(lambda: any(server.has_line("began", "sys", rank=i) for i in range(2)))
-    server.give(*ranks(stop=True))  # type: ignore[arg-type]
+    server.give(*ranks(stop=True))
+    # The one that waits may have its turn in the moment between the two stops.
     reasons = {server.exit_of(rank=i).reason for i in range(2)}
-    assert reasons == {"stopped during setup: told to stop", "stopped before it started: told to stop"}
+    assert "stopped during setup: told to stop" in reasons
+    assert reasons <= {"stopped during setup: told to stop", "stopped before it started: told to stop"}
 
 
 def test_a_rank_that_vanishes_from_the_work_is_killed_at_once(agent: AgentProcess, server: ServerDouble) -> None:
