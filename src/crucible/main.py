@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,14 +23,14 @@ from crucible.agent import bundle
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
 from crucible.blobs.files import FileBlobs
-from crucible.engine.context import Context
+from crucible.engine.context import CLAIM_TTL, Context
 from crucible.engine.engine import Engine
 from crucible.engine.failpoints import Failpoints
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
-from crucible.model.errors import InvalidRequest, PlatformError, StorageFailed
+from crucible.model.errors import Conflict, InvalidRequest, PlatformError, StorageFailed
 from crucible.model.ids import TokenId, UserId
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
@@ -54,6 +55,7 @@ class Settings:
     local_gpus: int | None = None
     local_gpu_memory: float = 80.0
     allowed_hosts: tuple[str, ...] = ()
+    claim_ttl: timedelta = CLAIM_TTL
 
     @property
     def database_url(self) -> str:
@@ -79,6 +81,7 @@ class Settings:
 @click.option("--local-gpus", type=click.IntRange(0, 64), help="Declare so many GPU slots on this machine.")
 @click.option("--local-gpu-memory", type=float, default=80.0, show_default=True, help="GB of each declared slot.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="Host names that requests may use.")
+@click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
 def server_command(
     data_dir: Path,
     host: str,
@@ -88,6 +91,7 @@ def server_command(
     local_gpus: int | None,
     local_gpu_memory: float,
     allowed_hosts: tuple[str, ...],
+    claim_ttl: float,
 ) -> None:
     """Run a Crucible server in the foreground.
 
@@ -106,6 +110,7 @@ def server_command(
         local_gpus=local_gpus,
         local_gpu_memory=local_gpu_memory,
         allowed_hosts=allowed_hosts,
+        claim_ttl=timedelta(seconds=claim_ttl),
     )
     try:
         run(settings)
@@ -128,11 +133,10 @@ async def run_server(settings: Settings) -> None:
     prepare(settings.data_dir)
     with listening(settings) as listener:
         port = listener.getsockname()[1]
-        write_private(settings.data_dir / "port", str(port))
         url = settings.public_url or f"http://{settings.host}:{port}"
         async with engine_of(settings, url) as (engine, deps):
             await engine.start()
-            await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url))
+            await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url, port))
             unpublish(settings.data_dir)
 
 
@@ -170,6 +174,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         url=url,
         checkpoint_root=(data / "checkpoints").as_uri(),
         failpoint=failpoint,
+        claim_ttl=settings.claim_ttl,
     )
     engine = Engine(context, blobs)
     await first_admin(store, clock, data)
@@ -258,10 +263,11 @@ def secret_key(data: Path) -> bytes:
 
 async def first_admin(store: Store, clock: SystemClock, data: Path) -> None:
     """The first start makes an admin and its token, readable by the owner of the data folder only."""
-    if await store.users():
+    if await store.tokens():
         return
     now, secret = clock.now(), f"cru_{secrets.token_urlsafe(24)}"
-    await store.add_user(User(id=ADMIN, name="admin", role=Role.ADMIN, created_at=now))
+    with contextlib.suppress(Conflict):  # a start that was killed here, or another server's first start, made it
+        await store.add_user(User(id=ADMIN, name="admin", role=Role.ADMIN, created_at=now))
     token = Token(
         id=TokenId(SystemIds().new("token")),
         user_id=ADMIN,
@@ -273,8 +279,9 @@ async def first_admin(store: Store, clock: SystemClock, data: Path) -> None:
     await store.add_token(token)
 
 
-def publish(data: Path, url: str) -> None:
-    """Where clients and local agents find this server."""
+def publish(data: Path, url: str, port: int) -> None:
+    """Where clients and local agents find this server, now and after its next start."""
+    write_private(data / "port", str(port))
     write_private(data / "server.json", json.dumps({"url": url, "pid": os.getpid(), "version": __version__}))
     log.info("ready at %s", url)
 

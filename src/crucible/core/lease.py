@@ -260,9 +260,10 @@ def evolve_order(order: Order, event: OrderEvent) -> Order:
         case OrderPlaced():
             return order
         case OrderCalled(at=at):
-            return replace(order, called_at=at)
+            # Whoever made the call may die before the answer: until it is known, the seller may have acted.
+            return replace(order, phase=O.UNKNOWN, called_at=at)
         case OrderUnanswered(at=at, reason=reason):
-            return replace(order, phase=O.UNKNOWN, reason=reason, called_at=order.called_at or at)
+            return replace(order, phase=O.UNKNOWN, reason=reason, called_at=at)
         case OrderReopened():
             return replace(order, phase=O.PENDING, reason=None)
         case OrderFilled():

@@ -1,6 +1,8 @@
 """Drive one purchase: the intent is stored before the seller is called, and a lost reply is not a failure."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from crucible.core import lease as leases
 from crucible.engine.context import Context, log
@@ -9,6 +11,7 @@ from crucible.model.errors import (
     CredentialsRejected,
     NoCapacity,
     OrderRejected,
+    PlatformError,
     ProviderError,
     RateLimited,
     StaleClaim,
@@ -56,7 +59,8 @@ class OrderReconciler:
         if not seller.facts.idempotent_create:
             order, called = changed(order, [OrderCalled(self._context.clock.now())], leases.evolve_order)
             await self._context.store.commit(called, label="order.called", claim=claim)
-        machines, answer = await self._call(order, seller)
+        async with kept(self._context, claim):
+            machines, answer = await self._call(order, seller)
         await self._record(order, held, machines, answer, seller, claim)
 
     async def _call(self, order: Order, seller: Seller) -> tuple[Sequence[Machine], leases.OrderObservation]:
@@ -126,7 +130,8 @@ class OrderReconciler:
         problem: str | None = None
         context.failpoint("delete.before")
         try:
-            await context.clock.wait_for(seller.delete(lease.machine_id), DELETE_TIMEOUT_S)
+            async with kept(context, claim):
+                await context.clock.wait_for(seller.delete(lease.machine_id), DELETE_TIMEOUT_S)
         except RateLimited as error:
             problem = str(error)
         except (ProviderError, TimeoutError, OSError) as error:
@@ -138,3 +143,24 @@ class OrderReconciler:
         events = leases.decide(lease, leases.DeleteCalled(problem), now, context.policy, seller.facts)
         await context.store.commit(changed(lease, events, leases.evolve)[1], label="lease.delete", claim=claim)
         context.hub.notify(f"seller:{lease.target.provider}")
+
+
+@asynccontextmanager
+async def kept(context: Context, claim: Claim) -> AsyncIterator[None]:
+    """A call to the outside may take longer than a claim lasts; while we live, nobody else makes it meanwhile."""
+    renewing = asyncio.create_task(renew(context, claim))
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def renew(context: Context, claim: Claim) -> None:
+    is_ours = True
+    while is_ours:
+        await context.clock.sleep(context.claim_ttl.total_seconds() / 3)
+        try:
+            is_ours = await context.store.renew(claim, context.claim_ttl)
+        except PlatformError as error:
+            log.warning("the claim of %s could not be renewed: %s", claim.name, error)

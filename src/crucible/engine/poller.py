@@ -9,15 +9,19 @@ from datetime import datetime
 from crucible.core import lease as leases
 from crucible.engine.context import Context, log
 from crucible.model.change import Change, changed
-from crucible.model.errors import ProviderError, StaleVersion
+from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
 from crucible.model.ids import MachineId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order
 from crucible.ports.seller import Seller
+from crucible.ports.store import Claim
 
 LIST_TIMEOUT_S = 60.0
 # How often a seller is asked when nothing is changing, and while something is.
 CALM_S = 10.0
 BUSY_S = 0.5
+# Every task that holds a machine is looked at so often, whatever is heard of it: a wake-up may have died with another
+# server, or found the row still claimed by a dead one.
+LOOK_AT_ALL_S = 10.0
 # A machine without an owner is removed when it has been seen so often: once may be a race.
 STRAY_SIGHTINGS = 2
 
@@ -27,6 +31,7 @@ class Poller:
         self._context = context
         self._seller = seller
         self._strays: dict[MachineId, int] = {}
+        self._looked_at_all: float | None = None
 
     async def run(self) -> None:
         """For ever; one server at a time per seller."""
@@ -55,6 +60,7 @@ class Poller:
         open_leases = await context.store.open_leases(self._seller.name)
         orders = await context.store.open_orders(self._seller.name)
         owned = await self._observe(open_leases, machines)
+        self._remember_look()
         await self._resolve(orders, machines, began)
         await self._reap([m for m in machines if m.id not in owned and m.state is not MachineState.GONE])
         moving = any(lease.phase is not LeasePhase.ACTIVE for lease in open_leases) or bool(orders) or self._strays
@@ -82,17 +88,24 @@ class Poller:
         if after.phase is LeasePhase.CLOSED and after.node_id is not None:
             context.heard_at.pop(after.node_id, None)
 
-    async def _commit(self, changes: Sequence[Change]) -> None:
+    async def _commit(self, changes: Sequence[Change], claim: Claim | None = None) -> None:
         try:
-            await self._context.store.commit(changes, label="lease.seen")
-        except StaleVersion:
+            await self._context.store.commit(changes, label="lease.seen", claim=claim)
+        except (StaleVersion, StaleClaim):
             pass  # somebody else knows better; the next look sees it
 
     def _needs_a_look(self, lease: Lease) -> bool:
         """Its task must notice silence, its order an overdue delete."""
-        if lease.phase is not LeasePhase.ACTIVE:
+        if lease.phase is not LeasePhase.ACTIVE or self._looks_at_all():
             return True
         return lease.node_id is not None and self._context.is_quiet(lease.node_id)
+
+    def _looks_at_all(self) -> bool:
+        return self._looked_at_all is None or self._context.clock.monotonic() - self._looked_at_all >= LOOK_AT_ALL_S
+
+    def _remember_look(self) -> None:
+        if self._looks_at_all():
+            self._looked_at_all = self._context.clock.monotonic()
 
     async def _resolve(self, orders: Sequence[Order], machines: Sequence[Machine], began: datetime) -> None:
         for order in orders:
@@ -103,8 +116,19 @@ class Poller:
             )
             changes = changed(order, events, leases.evolve_order)[1]
             if changes:
-                await self._commit(changes)
+                await self._settle(order, changes)
             self._context.wakes.wake("order", order.id)
+
+    async def _settle(self, order: Order, changes: Sequence[Change]) -> None:
+        """Under the order's claim: who makes the purchase right now knows more than a listing."""
+        context = self._context
+        claim = await context.store.claim(f"order:{order.id}", context.server_id, context.claim_ttl)
+        if claim is None:
+            return
+        try:
+            await self._commit(changes, claim)
+        finally:
+            await context.store.release(claim)
 
     async def _reap(self, strays: Sequence[Machine]) -> None:
         counts = {m.id: self._strays.get(m.id, 0) + 1 for m in strays}

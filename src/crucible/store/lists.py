@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, bindparam, or_, select, tuple_, union, union_all
+from sqlalchemy import BindParameter, Select, bindparam, case, or_, select, tuple_, union, union_all
 
 from crucible.model.attempt import Attempt, AttemptPhase
 from crucible.model.errors import InvalidRequest
@@ -209,6 +209,10 @@ _DUE_AT_WORK = Sql(
 _DUE_WAITING = Sql(
     _LATE_TASK.where(_IS_WAITING).order_by(t.tasks.c.deadline_at, t.tasks.c.id).limit(bindparam("limit"))
 )
+_UNWANTED = select(_J.id).where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), _J.desired == fixed(Desired.CANCEL))
+_DUE_UNWANTED = Sql(
+    select(t.tasks.c.id).where(_IS_WAITING, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit"))
+)
 _UNSETTLED_ORDER = select(t.orders.c.id).where(UNSETTLED)
 _CLOSING = (t.leases.c.phase == fixed(LeasePhase.CLOSING)) & or_(
     t.leases.c.deadline_at.is_(None), t.leases.c.deadline_at <= _LATE
@@ -219,10 +223,20 @@ _MOVING_LEASE = select(t.leases.c.order_id).where(
 )
 _ORDERS_DUE = union(_UNSETTLED_ORDER, _MOVING_LEASE).subquery("due")
 _DUE_ORDERS = Sql(select(_ORDERS_DUE.c.id).order_by(_ORDERS_DUE.c.id).limit(bindparam("limit")))
-_HAS_UNFINISHED = select(t.tasks.c.id).where(t.tasks.c.job_id == _J.id, _TASK_OPEN).exists()
+# A task in the phase that its job's status tells of; a job that none of its tasks shows was not looked at since.
+_SHOWN_IN = {
+    JobStatus.PENDING: TaskPhase.WAITING,
+    JobStatus.SCHEDULED: TaskPhase.SCHEDULED,
+    JobStatus.PROVISIONING: TaskPhase.PROVISIONING,
+    JobStatus.RUNNING: TaskPhase.RUNNING,
+    JobStatus.CHECKPOINTING: TaskPhase.CHECKPOINTING,
+}
+_SHOWN = case(*((_J.status == fixed(status), fixed(phase)) for status, phase in _SHOWN_IN.items()))
+_WAITS_AGAIN = (_J.status == fixed(JobStatus.SCHEDULED)) & _IS_WAITING
+_IS_SHOWN = select(t.tasks.c.id).where(t.tasks.c.job_id == _J.id, or_(t.tasks.c.phase == _SHOWN, _WAITS_AGAIN)).exists()
 _DUE_JOBS = Sql(
     select(_J.id)
-    .where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), or_(_J.desired != fixed(Desired.RUN), ~_HAS_UNFINISHED))
+    .where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), or_(_J.desired != fixed(Desired.RUN), ~_IS_SHOWN))
     .order_by(_J.created_at)
     .limit(bindparam("limit"))
 )
@@ -232,6 +246,7 @@ def due(tx: Transaction, now: datetime, limit: int) -> Due:
     """A waiting task stays late until it is placed, so those come after everything that is at work."""
     at = micros(now)
     late = [TaskId(row[0]) for row in tx.rows(_DUE_AT_WORK, now=at, limit=limit)]
+    late += [TaskId(row[0]) for row in tx.rows(_DUE_UNWANTED, limit=limit)]
     if len(late) < limit:
         late += [TaskId(row[0]) for row in tx.rows(_DUE_WAITING, now=at, limit=limit - len(late))]
     return Due(

@@ -7,12 +7,12 @@ import pytest
 from crucible.model.attempt import AttemptEnded, Outcome
 from crucible.model.change import born
 from crucible.model.errors import InvalidRequest
-from crucible.model.ids import NodeId, TaskId, UserId
+from crucible.model.ids import AttemptId, NodeId, TaskId, UserId
 from crucible.model.job import Desired, JobDesired, JobStatus, JobStatusChanged
 from crucible.model.lease import LeaseClosed, LeaseClosing, OrderPlaced, OrderRefused
 from crucible.model.record import Beat, Progress
 from crucible.model.spec import Mode
-from crucible.model.task import TaskEnded, TaskExplained, TaskPhase, TaskRetried
+from crucible.model.task import TaskEnded, TaskExplained, TaskPhase, TaskPlaced, TaskRetried
 from crucible.model.tree import Tally, TaskTree
 from crucible.ports.store import JobQuery, Store
 from crucible.testing.specimens import LATER, NOW, Family, a_lease, an_order, running, step, submitted
@@ -192,6 +192,12 @@ class ListContract:
         assert (await store.due(LATER, 10)).tasks == (at_work.task.id, "w1-t0", "w2-t0")
         assert (await store.due(LATER, 2)).tasks == (at_work.task.id, "w1-t0")
 
+    async def test_a_waiting_task_that_nobody_wants_any_more_is_due(self, store: Store) -> None:
+        job, (task,) = await submitted(store, "unwanted")
+        assert (await store.due(NOW, 10)).tasks == ()
+        await store.commit([step(job, JobDesired(NOW, Desired.CANCEL, job.user_id))[1]], label="test")
+        assert (await store.due(NOW, 10)).tasks == (task.id,)
+
     async def test_orders_are_due_until_they_are_settled_and_while_leases_move(self, store: Store) -> None:
         family = await running(store)
         assert (await store.due(NOW, 10)).orders == ()
@@ -215,6 +221,17 @@ class ListContract:
         assert set((await store.due(NOW, 10)).jobs) == {done.id, wanted.id}
         await store.commit([step(done, JobStatusChanged(NOW, JobStatus.FAILED))[1]], label="test")
         assert (await store.due(NOW, 10)).jobs == (wanted.id,)
+
+    async def test_a_job_is_due_until_its_status_shows_a_phase_of_its_tasks(self, store: Store) -> None:
+        job, (task,) = await submitted(store, "job")
+        placed, change = step(task, TaskPlaced(NOW, AttemptId("a"), LATER))
+        await store.commit([change], label="test")
+        assert (await store.due(NOW, 10)).jobs == (job.id,)
+        job, change = step(job, JobStatusChanged(NOW, JobStatus.SCHEDULED))
+        await store.commit([change], label="test")
+        assert (await store.due(NOW, 10)).jobs == ()
+        await store.commit([step(placed, TaskRetried(NOW, "again", NOW, True, False))[1]], label="test")
+        assert (await store.due(NOW, 10)).jobs == (), "a job that is to run again is scheduled"
 
     # --- beats and progress -----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from crucible.core.lease import (
     Unanswered,
 )
 from crucible.model.ids import MachineId, NodeId, OrderId
-from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order, OrderPhase
+from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order, OrderCalled, OrderPhase
 from making import FACTS, NO_TOKEN, NOW, POLICY, a_lease, an_order
 
 L = LeasePhase
@@ -102,6 +102,21 @@ def test_without_a_token_the_call_is_repeated_only_when_nothing_can_still_appear
     reopened = ordered(unknown, Listed(0, late), at=late, facts=NO_TOKEN)
     assert leases.owes_create(reopened, lease, NO_TOKEN)
     assert ordered(unknown, Listed(1, early), at=early, facts=NO_TOKEN).phase is OrderPhase.FILLED
+
+
+def test_a_caller_that_died_before_the_answer_leaves_an_order_that_is_not_called_again_blindly() -> None:
+    called = leases.evolve_order(an_order(), OrderCalled(NOW))
+    lease, late = (a_lease(),), NOW + timedelta(seconds=31)
+    assert not leases.owes_create(called, lease, NO_TOKEN)
+    assert ordered(called, Listed(1, NOW), facts=NO_TOKEN).phase is OrderPhase.FILLED
+    assert leases.owes_create(ordered(called, Listed(0, late), at=late, facts=NO_TOKEN), lease, NO_TOKEN)
+
+
+def test_the_time_in_which_a_machine_may_appear_counts_from_the_end_of_the_call() -> None:
+    end = NOW + timedelta(seconds=60)
+    unknown = ordered(leases.evolve_order(an_order(), OrderCalled(NOW)), Unanswered("timeout"), at=end, facts=NO_TOKEN)
+    soon = end + timedelta(seconds=20)
+    assert ordered(unknown, Listed(0, soon), at=soon, facts=NO_TOKEN) == unknown
 
 
 def test_with_a_token_an_unanswered_call_may_be_repeated_at_once() -> None:
