@@ -221,6 +221,7 @@ class Node:
         self._words.say("told to close: stopping every rank")
         self._is_closing = True
         for rank in self._ranks.values():
+            rank.is_evicted = rank.is_live
             rank.stop("the agent was told to stop")
 
     def _retired_long_ago(self) -> None:

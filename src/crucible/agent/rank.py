@@ -54,6 +54,7 @@ class Rank:
         self.is_synced = not is_adopted
         self.is_in_work = True
         self.is_exit_delivered = False
+        self.is_evicted = False
         self._order: Optional[Dict[str, Any]] = None
         self._order_sent_at = 0.0
         self._deaf_at = float("inf")
@@ -240,6 +241,7 @@ class Rank:
             self.launch,
             state,
             result,
+            evicted=self.is_evicted and state == "exited",
             is_checkpointing=self.is_checkpointing(),
             log_lines=self.spool.read_to,
             last_lines=self._last_lines or [],

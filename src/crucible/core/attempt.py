@@ -51,6 +51,7 @@ class RankReported:
     signal: int | None = None
     reason: str | None = None
     timed_out: bool = False
+    evicted: bool = False
     last_lines: tuple[str, ...] = ()
     is_checkpointing: bool = False
 
@@ -139,9 +140,8 @@ def together(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
     """What one rank's news means for all of them."""
     if all(r.state is RankState.EXITED for r in attempt.ranks):
         return (ended(attempt, seen, now),)
-    if seen.state is RankState.EXITED and seen.exit_code != 0:
-        outcome = Outcome.TIMED_OUT if seen.timed_out else Outcome.FAILED
-        return stopped(attempt, outcome, exit_reason(seen), now, limits)
+    if seen.state is RankState.EXITED and (seen.exit_code != 0 or seen.evicted):
+        return stopped(attempt, blame(seen), exit_reason(seen), now, limits)
     if attempt.phase is P.STARTING and all(r.state is not RankState.ASSIGNED for r in attempt.ranks):
         return (AttemptStarted(now, now + run_limit(limits)),)
     return checkpointing(attempt, seen, now)
@@ -160,10 +160,17 @@ def checkpointing(attempt: Attempt, seen: RankReported, now: datetime) -> tuple[
 def ended(attempt: Attempt, last: RankReported, now: datetime) -> AttemptEnded:
     if attempt.stop_outcome is not None:
         return AttemptEnded(now, attempt.stop_outcome, attempt.reason)
-    if all(r.succeeded for r in attempt.ranks):
+    if all(r.succeeded for r in attempt.ranks) and not last.evicted:
         return AttemptEnded(now, Outcome.SUCCEEDED, None)
-    outcome = Outcome.TIMED_OUT if last.timed_out else Outcome.FAILED
-    return AttemptEnded(now, outcome, exit_reason(last))
+    return AttemptEnded(now, blame(last), exit_reason(last))
+
+
+def blame(seen: RankReported) -> Outcome:
+    """Whose doing the end of a rank was. One that went with its machine may have stopped in good order: that is no
+    success, its work is not done."""
+    if seen.evicted:
+        return Outcome.LOST
+    return Outcome.TIMED_OUT if seen.timed_out else Outcome.FAILED
 
 
 def stopped(attempt: Attempt, outcome: Outcome, reason: str, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:

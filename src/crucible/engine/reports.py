@@ -86,7 +86,10 @@ class Reports:
         """The attempt's number, if it is an attempt of this node's task."""
         known = self._numbers.get(AttemptId(attempt_id))
         if known is None:
-            attempt = await self._context.store.attempt(AttemptId(attempt_id))
+            try:
+                attempt = await self._context.store.attempt(AttemptId(attempt_id))
+            except NotFound as error:
+                raise Forbidden("no such attempt runs here") from error  # not 410: the node itself is still wanted
             known = remember(self._numbers, attempt.id, (attempt.task_id, attempt.number))
         if known[0] != home.task_id:
             raise Forbidden("the attempt runs elsewhere")
@@ -128,6 +131,7 @@ class Reports:
             signal=report.signal,
             reason=report.reason,
             timed_out=report.timed_out,
+            evicted=report.evicted,
             last_lines=tuple(report.last_lines),
             is_checkpointing=report.is_checkpointing,
         )

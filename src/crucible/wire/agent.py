@@ -94,6 +94,7 @@ class RankReport(Message):
     signal: int | None = None
     reason: Annotated[str, Field(max_length=4096)] | None = None  # "setup failed: …", "timed out", "could not start: …"
     timed_out: bool = False
+    evicted: bool = False  # the machine was told to go, and took the rank along: nobody's failure, and no success
     started_at_ms: int | None = None  # the node's clock: data
     ended_at_ms: int | None = None
     is_checkpointing: bool = False

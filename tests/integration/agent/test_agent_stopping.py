@@ -239,7 +239,7 @@ def test_sigterm_stops_the_ranks_with_their_grace_and_delivers(agent: AgentProce
     assert agent.process is not None
     agent.process.send_signal(signal.SIGTERM)
     assert agent.wait() == 0
-    assert server.ranks["att-1", 0].exit_code == 3
+    assert (server.ranks["att-1", 0].exit_code, server.ranks["att-1", 0].evicted) == (3, True)
     assert server.lines()[-1] == "last words"
     assert agent.processes() == []
 

@@ -118,3 +118,11 @@ def test_ranks_are_assigned_once() -> None:
     starting = after(an_attempt(), gang)
     assert (starting.phase, starting.generation) == (P.STARTING, 1)
     assert after(starting, gang) == starting
+
+
+def test_a_rank_that_went_with_its_machine_is_nobodys_failure_and_no_success() -> None:
+    for code, signal in ((0, None), (None, 15)):
+        gone = after(an_attempt(1), started(0), exited(0, code, signal=signal, evicted=True))
+        assert gone.outcome is Outcome.LOST
+    stopping = after(an_attempt(2), started(0), started(1), exited(1, 0, evicted=True))
+    assert stopping.stop_outcome is Outcome.LOST
