@@ -1,5 +1,5 @@
-"""The first minute with Crucible, for `make run`: two equal trainings on this machine. One has its processes killed half
-way, goes on from its checkpoint, and ends with the same loss, bit for bit. Stops what it started."""
+"""The first minute with Crucible, for `make run`: two equal trainings on this machine. One has its processes killed
+half way, goes on from its checkpoint, and ends with the same loss, bit for bit. Stops what it started."""
 
 import os
 import signal
