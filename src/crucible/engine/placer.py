@@ -19,12 +19,13 @@ from crucible.model.attempt import Attempt, AttemptCreated
 from crucible.model.change import Change, born, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
 from crucible.model.ids import AttemptId, LeaseId, OrderId, TaskId
-from crucible.model.job import JobAllocated
+from crucible.model.job import Job, JobAllocated
 from crucible.model.lease import Lease, LeasePhase, LeaseRequested, Order, OrderPlaced
 from crucible.model.offer import Offer
 from crucible.model.record import Allocation
-from crucible.model.task import TaskPlaced
-from crucible.model.tree import TaskTree
+from crucible.model.spec import Mode
+from crucible.model.task import Task, TaskPlaced
+from crucible.model.tree import Tally, TaskTree
 from crucible.model.units import MicroUsd
 from crucible.ports.store import Claim
 
@@ -227,11 +228,9 @@ class Placer:
 
     async def _explain(self, by_task: dict[TaskId, TaskTree], unplaced: Sequence[Unplaced], claim: Claim) -> None:
         """All at once: whoever changed meanwhile is looked at again together with the others."""
-        now = self._context.clock.now()
         changes: list[Change] = []
         for miss in unplaced:
-            task = by_task[miss.task_id].task
-            changes += changed(task, tasks.explained(task, miss.reason, None, now), tasks.evolve)[1]
+            changes += self._explained(by_task[miss.task_id], miss.reason)
         try:
             if changes:
                 await self._context.store.commit(changes, label="cycle.explain", claim=claim)
@@ -240,5 +239,21 @@ class Placer:
             return
         # What a task holds may change without any news here.
         self._misfits.update(miss.task_id for miss in unplaced if not by_task[miss.task_id].leases)
+        self._tell_why(changes)
+
+    def _tell_why(self, changes: Sequence[Change]) -> None:
+        know = {change.after.id for change in changes if isinstance(change.after, Job)}
+        for job_id in know:
+            self._context.hub.notify(job_id)
         for change in changes:
-            self._context.wakes.wake("job", by_task[TaskId(change.after.id)].job.id)
+            if isinstance(change.after, Task) and change.after.job_id not in know:
+                self._context.wakes.wake("job", change.after.job_id)
+
+    def _explained(self, tree: TaskTree, reason: str) -> tuple[Change, ...]:
+        """Why the task waits; if it is its job's only one, the job says so in the same breath."""
+        now = self._context.clock.now()
+        task, changes = changed(tree.task, tasks.explained(tree.task, reason, None, now), tasks.evolve)
+        if not changes or tree.job.execution_mode is not Mode.SINGLE_CLUSTER:
+            return changes
+        tally = Tally({task.phase: 1}, task.reason, ever_placed=task.attempts > 0)
+        return changes + changed(tree.job, jobs.decide(tree.job, tally, now), jobs.evolve)[1]

@@ -12,9 +12,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
 
 def encode(value: Any) -> Any:
     """Plain JSON for `value`."""
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Enum):

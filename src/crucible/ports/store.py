@@ -4,7 +4,7 @@ one database. Nothing here decides, and no implementation talks to the network i
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change
@@ -35,9 +35,8 @@ class JobQuery:
     cursor: str | None = None  # newest first, by (created_at, id)
 
 
-@dataclass(frozen=True, slots=True)
-class JobSummary:
-    """A row of a list; reading fifty of them must stay cheap."""
+class JobSummary(NamedTuple):
+    """A row of a list; reading fifty of them must stay cheap, and a tuple is made in a third of the time."""
 
     id: JobId
     name: str
