@@ -49,10 +49,12 @@ def decide(job: Job, tally: Tally, now: datetime) -> tuple[JobEvent, ...]:
     if job.status.is_terminal:
         return ()
     target = derived_status(job.desired, tally)
+    # Until a wish is fulfilled, it is what explains the job: a held one must not say that it waits for a GPU.
+    reason = tally.reason if job.desired is Desired.RUN or target.is_terminal else job.reason
     if target is job.status:
-        return explained(job, tally.reason, now)
+        return explained(job, reason, now)
     steps = path(job.status, target)
-    return tuple(JobStatusChanged(now, step, tally.reason if step is target else None) for step in steps)
+    return tuple(JobStatusChanged(now, step, reason if step is target else None) for step in steps)
 
 
 def explained(job: Job, reason: str | None, now: datetime) -> tuple[JobEvent, ...]:

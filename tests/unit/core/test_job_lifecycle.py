@@ -41,6 +41,14 @@ def test_a_held_job_shows_as_pending() -> None:
     assert statuses(S.RUNNING, Tally({T.WAITING: 1}, ever_placed=True), Desired.HOLD) == [S.SCHEDULED, S.PENDING]
 
 
+@pytest.mark.parametrize("status", [S.PENDING, S.RUNNING])
+def test_a_held_job_says_why_it_is_held_not_what_its_task_waits_for(status: JobStatus) -> None:
+    job = a_job(status=status, desired=Desired.HOLD, reason="the budget ran out")
+    for event in jobs.decide(job, Tally({T.WAITING: 1}, "waits: needs 1 free GPU"), NOW):
+        job = jobs.evolve(job, event)
+    assert (job.status, job.reason) == (S.PENDING, "the budget ran out")
+
+
 def test_a_checkpointing_job_completes_by_way_of_running() -> None:
     assert statuses(S.CHECKPOINTING, Tally({T.SUCCEEDED: 1})) == [S.RUNNING, S.COMPLETED]
 
