@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help install run test check bench bench-check clean
+.PHONY: help install run test check bench bench-check crash clean
 
 help:  ## Say what can be done
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,6 +28,9 @@ bench: $(VENV)/.ready-dev  ## Measure; one JSON line each
 
 bench-check: $(VENV)/.ready-dev  ## Measure, and fail where a figure misses its bound
 	$(BIN)/python -m benchmarks --check
+
+crash: $(VENV)/.ready-dev  ## Kill a server N times at random: make crash N=500 DB=postgres SEED=7
+	PYTHONPATH=tests $(BIN)/python -m crash --kills $(or $(N),50) --database $(or $(DB),sqlite) $(if $(SEED),--seed $(SEED))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

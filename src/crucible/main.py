@@ -257,7 +257,7 @@ def secret_key(data: Path) -> bytes:
         return given.encode()
     path = data / "secret-key"
     if not path.exists():
-        write_private(path, secrets.token_hex(32))
+        write_once(path, secrets.token_hex(32))
     return path.read_text().strip().encode()
 
 
@@ -287,17 +287,36 @@ def publish(data: Path, url: str, port: int) -> None:
 
 
 def unpublish(data: Path) -> None:
-    (data / "server.json").unlink(missing_ok=True)
+    """Another server that shares the folder may be named there by now."""
+    path = data / "server.json"
+    try:
+        is_ours = json.loads(path.read_text())["pid"] == os.getpid()
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if is_ours:
+        path.unlink(missing_ok=True)
 
 
 def write_private(path: Path, text: str) -> None:
     """Whole or not at all, and nobody else's to read."""
+    written_beside(path, text).replace(path)
+
+
+def write_once(path: Path, text: str) -> None:
+    """The same, and whoever comes second keeps what the first wrote."""
+    part = written_beside(path, text)
+    with contextlib.suppress(FileExistsError):
+        os.link(part, path)
+    part.unlink()
+
+
+def written_beside(path: Path, text: str) -> Path:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
+    return part
 
 
 @click.group()

@@ -55,7 +55,9 @@ def fill(disk: Path) -> Path:
 
 
 def test_a_full_disk_refuses_new_work_and_loses_none_of_the_old(small_disk: Path, tmp_path: Path) -> None:
-    server = ServerProcess(small_disk / "data", gpus=0, log=tmp_path / "server.log").start().wait_ready()
+    server = ServerProcess(small_disk / "data", gpus=0)
+    server.log = tmp_path / "server.log"
+    server.start().wait_ready()
     try:
         with client_of(server) as client:
             before = client.submit("before", SPEC)["id"]

@@ -1,93 +1,134 @@
-"""Two servers share a PostgreSQL and a data folder. One falls asleep past its claims: the other carries on, and when it
-wakes it finds that it owns nothing any more."""
+"""Two servers on one PostgreSQL and one data folder. One of them is stopped past its claims and goes on later, as if
+nothing had happened: the other has carried on, nothing is done twice, nothing stale is written (F20, F21)."""
 
+import os
+import random
 import signal
-import time
-from collections import Counter
+import socket
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
+from crash.harness import CLAIM_TTL_S, World
 from crash.server_process import ServerProcess, until
+from crash.stories import MENU, Story, gang, occupying, quick, saving, talkative
+from crash.verdict import judge
 from crucible.client.api import Client
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
 
-CLAIM_TTL_S = 3
-TERMINAL = ("completed", "failed", "cancelled")
-# An agent gives up on a server that takes its call and never answers after 30 s, then tries the next.
-STORY_WITHIN_S = 150.0
+STOPS = 3
+# An agent that waits for an answer of the stopped server gives it up after thirty seconds.
+CARRIED_ON_WITHIN_S = 60.0
 
-# Says when it starts and ends, in one shared file: who ran twice is seen there, whatever the database believes.
-WITNESS = """
-import os, sys, time
-def say(what):
-    with open(sys.argv[1], 'a') as file:
-        file.write('%s %s\\n' % (os.environ['CRUCIBLE_JOB_ID'], what))
-say('start')
-for n in range(int(sys.argv[2])):
-    print(n, flush=True)
-    time.sleep(0.2)
-say('end')
-"""
+
+class Pair(World):
+    """People ask whichever server comes next, and the other one if it does not answer."""
+
+    def __init__(self, folder: Path, database: str, seed: int) -> None:
+        super().__init__(folder, database=database, seed=seed)
+        options = ("--claim-ttl", str(CLAIM_TTL_S))
+        self.pair = [ServerProcess(self.data, database=database, options=options, port=free_port()) for _ in range(2)]
+        self._next = cycle(self.pair)
+
+    def client(self) -> Client:
+        token = (self.data / "admin-token").read_text()
+        return Client(Transport(Endpoint(next(self._next).url, token), timeout_s=2.0))
+
+    def start(self) -> None:
+        """Both at once, on an empty folder and an empty database."""
+        for server in self.pair:
+            server.start()
+        for server in self.pair:
+            server.wait_ready()
+
+    def close(self) -> None:
+        for server in self.pair:
+            server.kill()
+        super().close()
 
 
 @pytest.fixture
-def servers(tmp_path: Path, postgres_url: str) -> Iterator[list[ServerProcess]]:
-    made: list[ServerProcess] = []
+def pair(tmp_path: Path, postgres_url: str) -> Iterator[Pair]:
+    made = Pair(tmp_path, postgres_url, random.randrange(10**6))
     try:
-        for name in ("one", "two"):
-            options = ["--claim-ttl", str(CLAIM_TTL_S)]
-            log = tmp_path / f"{name}.log"
-            server = ServerProcess(tmp_path / "data", database=postgres_url, options=options, log=log)
-            made.append(server.start(CRUCIBLE_SECRET_KEY="shared by both").wait_ready())
+        made.start()
         yield made
+        print(made.describe())
     finally:
-        for server in made:
-            if not server.has_ended():
-                server.signal(signal.SIGCONT)
-            server.stop()
+        made.close()
 
 
-def client_of(server: ServerProcess) -> Client:
-    return Client(Transport(Endpoint(server.url, (server.data / "admin-token").read_text().strip())))
+def test_a_server_that_stands_still_past_its_claims_harms_nobody(pair: Pair) -> None:
+    for _ in range(8):
+        pair.tell(pair.random.choice(MENU))
+    for stop in range(STOPS):
+        stopped = pair.pair[stop % 2]
+        running = [pair.tell(occupying) for _ in range(2)]
+        for story in running:
+            pair.wait_for_witness(story)
+        pair.tell(gang)
+        stand_still(stopped)
+        new = [pair.tell(make) for make in (quick, saving, gang, talkative)]
+        for story in running:
+            pair.permit(story)
+        wait_until_over(pair, [*new, *running])
+        stopped.signal(signal.SIGCONT)
+        until("both servers answer", lambda: all(server.answers() for server in pair.pair))
+    pair.wait_for_people()
+    verdict = judge(pair, STOPS)
+    verdict.assert_good()
+    for server in pair.pair:
+        assert server.answers()
+        server.stop()
 
 
-def test_a_server_that_sleeps_past_its_claims_doubles_nothing(servers: list[ServerProcess], tmp_path: Path) -> None:
-    one, two = servers
-    witness, program = tmp_path / "witness", tmp_path / "program.py"
-    witness.touch()
-    program.write_text(WITNESS)
+def test_a_server_that_stops_leaves_the_address_of_the_other(pair: Pair) -> None:
+    named = [server for server in pair.pair if server.url in (pair.data / "server.json").read_text()]
+    (other,) = [server for server in pair.pair if server not in named]
+    other.stop()
+    assert named[0].url in (pair.data / "server.json").read_text()
+    named[0].stop()
+    assert not (pair.data / "server.json").exists()
 
-    def submit(server: ServerProcess, lines: int) -> str:
-        with client_of(server) as client:
-            spec = f"job:\n  command: [python, {program}, {witness}, '{lines}']\n  resources: {{gpus: 1}}\n"
-            return client.submit(None, spec)["id"]
 
-    def facts() -> Counter[str]:
-        return Counter(witness.read_text().splitlines())
+def wait_until_over(pair: Pair, stories: list[Story]) -> None:
+    def are_over() -> bool:
+        return {story.name for story in stories} <= {told.story.name for told in pair.told} or bool(pair.broken)
 
-    def ended(server: ServerProcess, jobs: list[str]) -> bool:
-        with client_of(server) as client:
-            return all(client.job(job_id)["status"] in TERMINAL for job_id in jobs)
+    until("the other server carries on", are_over, CARRIED_ON_WITHIN_S)
+    assert pair.broken == []
 
-    jobs = [submit(server, 20) for server in (one, two, one, two)]
-    until("all four run", lambda: sum(facts().values()) >= len(jobs))
-    one.signal(signal.SIGSTOP)
-    asleep_since = time.monotonic()
-    jobs += [submit(two, 5) for _ in range(4)]
-    until("everything ends while one server sleeps", lambda: ended(two, jobs), STORY_WITHIN_S, 0.2)
-    until("every claim of the sleeper has run out", lambda: time.monotonic() - asleep_since > 2 * CLAIM_TTL_S)
-    one.signal(signal.SIGCONT)
-    until("the sleeper answers again", one.answers)
-    jobs += [submit(server, 5) for server in (one, two)]
-    until("both serve as before", lambda: ended(one, jobs), STORY_WITHIN_S, 0.2)
 
-    with client_of(two) as client:
-        assert {job_id: client.job(job_id)["status"] for job_id in jobs} == dict.fromkeys(jobs, "completed")
-        assert all(len(client.attempts(job_id)) == 1 for job_id in jobs)
-        for job_id in jobs:
-            numbers = [int(record["x"]) for record in client.logs(job_id)]
-            assert numbers == list(range(len(numbers))) and len(numbers) in (5, 20)
-    assert facts() == Counter({f"{job_id} {what}": 1 for job_id in jobs for what in ("start", "end")})
+def stand_still(server: ServerProcess) -> None:
+    """Not while it holds a lock on a file: nobody can take that from a process that lives."""
+
+    def is_still() -> bool:
+        server.signal(signal.SIGSTOP)
+        if not holds_file_lock(server.pid):
+            return True
+        server.signal(signal.SIGCONT)
+        return False
+
+    until("the server stands still", is_still)
+
+
+def holds_file_lock(pid: int) -> bool:
+    """A server opens such a file to take its lock, and closes it to give it up."""
+    return any(name.endswith(".lock") and "/data/" in name for name in open_files(pid))
+
+
+def open_files(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            yield os.readlink(link)
+        except OSError:
+            continue
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -55,3 +55,11 @@ def test_a_function_that_a_page_names_exists(path: str, name: str) -> None:
         found = [node for node in scope if getattr(node, "name", None) == part]
         assert found, f"{path} has no {name}"
         scope = getattr(found[0], "body", [])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    local = [target.partition("#")[0] for target in targets if "://" not in target and not target.startswith("#")]
+    assert [target for target in local if not (page.parent / target).exists()] == []

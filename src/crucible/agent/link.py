@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Optional
 
-TIMEOUT_S = 30.0
+# Without a byte for so long, the next server is asked: well before anybody takes this node for silent.
+TIMEOUT_S = 15.0
 _MAX_ANSWER_BYTES = 16 << 20
 _CHUNK_BYTES = 1 << 18
 # Between two tries while no server answers.
@@ -58,8 +59,9 @@ class Servers:
         self._lock = threading.Lock()
         self._file = file
         self._given = list(given)
-        self._urls = list(dict.fromkeys([*learned, *given]))
-        self._read_file()
+        # Last: whoever ordered this machine was alive a moment ago, the file may name a server that hangs.
+        self._named = self._name_in_file()
+        self._urls = [url for url in dict.fromkeys([*learned, *given, self._named]) if url is not None]
         # When a server last answered as one.
         self.heard_at = time.monotonic()
 
@@ -92,9 +94,15 @@ class Servers:
             return list(self._urls)
 
     def _read_file(self) -> None:
+        """A new name there is where the server went; an old one had its turn."""
+        named = self._name_in_file()
+        if named is not None and named not in self._urls:
+            self._urls.insert(len(self._urls) if named == self._named else 0, named)
+        self._named = named
+
+    def _name_in_file(self) -> Optional[str]:
         named = (disk.read_json(self._file) or {}).get("url") if self._file else None
-        if isinstance(named, str) and named not in self._urls:
-            self._urls.insert(0, named)
+        return named if isinstance(named, str) else None
 
 
 class Backoff:

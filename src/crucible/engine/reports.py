@@ -177,7 +177,7 @@ class Reports:
         context = self._context
         for _ in range(TRIES):
             attempt = await context.store.attempt(attempt_id)
-            changes = changed(attempt, await self._decide(home, attempt, seen), attempts.evolve)[1]
+            after, changes = changed(attempt, await self._decide(home, attempt, seen), attempts.evolve)
             if not changes and not records:
                 return
             try:
@@ -185,9 +185,15 @@ class Reports:
             except StaleVersion:
                 continue
             context.tell(home.job_id, home.task_id, changes)
-            context.hub.notify(home.node_id)
+            self._tell_nodes(home, attempt, after)
             return
         raise StaleVersion(f"attempt {attempt_id} is changing too quickly; report again")
+
+    def _tell_nodes(self, home: Home, before: Attempt, after: Attempt) -> None:
+        """A gang starts and stops together: what changes for all of them, all of them hear now."""
+        nodes = {home.node_id} if after.phase is before.phase else {rank.node_id for rank in after.ranks}
+        for node_id in nodes:
+            self._context.hub.notify(node_id)
 
     async def _decide(self, home: Home, attempt: Attempt, seen: attempts.Observation) -> tuple[AttemptEvent, ...]:
         spec = self._context.spec_of(await self._context.store.job(home.job_id))

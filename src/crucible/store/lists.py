@@ -210,9 +210,7 @@ _DUE_WAITING = Sql(
     _LATE_TASK.where(_IS_WAITING).order_by(t.tasks.c.deadline_at, t.tasks.c.id).limit(bindparam("limit"))
 )
 _UNWANTED = select(_J.id).where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), _J.desired == fixed(Desired.CANCEL))
-_DUE_UNWANTED = Sql(
-    select(t.tasks.c.id).where(_IS_WAITING, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit"))
-)
+_DUE_UNWANTED = Sql(select(t.tasks.c.id).where(_IS_WAITING, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit")))
 _UNSETTLED_ORDER = select(t.orders.c.id).where(UNSETTLED)
 _CLOSING = (t.leases.c.phase == fixed(LeasePhase.CLOSING)) & or_(
     t.leases.c.deadline_at.is_(None), t.leases.c.deadline_at <= _LATE

@@ -44,6 +44,17 @@ def test_the_file_names_where_the_server_went(tmp_path: Path) -> None:
     assert servers.current() == "http://new"
 
 
+def test_a_server_that_hangs_is_asked_last_although_the_file_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+    file.write_text(json.dumps({"url": "http://hangs"}))
+    servers = Servers(["http://alive"], [], str(file))
+    assert servers.known() == ["http://alive", "http://hangs"]
+    servers.learn(["http://alive"])
+    servers.failed("http://alive")
+    assert servers.known() == ["http://alive", "http://hangs"]
+    assert Servers([], [], str(file)).current() == "http://hangs"
+
+
 def test_without_any_server_nobody_answers() -> None:
     with pytest.raises(Unanswered, match=r"boot\.json"):
         Servers([], [], None).current()
