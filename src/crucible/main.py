@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -136,7 +137,9 @@ async def run_server(settings: Settings) -> None:
         url = settings.public_url or f"http://{settings.host}:{port}"
         async with engine_of(settings, url) as (engine, deps):
             await engine.start()
+            staying = asyncio.create_task(stay_published(settings, deps.store, url, port))
             await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url, port))
+            staying.cancel()
             unpublish(settings.data_dir)
 
 
@@ -286,15 +289,30 @@ def publish(data: Path, url: str, port: int) -> None:
     log.info("ready at %s", url)
 
 
+async def stay_published(settings: Settings, store: Store, url: str, port: int) -> None:
+    """Of several servers that share the folder one is named there. When that one is dead or stands still, another takes
+    its place: an agent that knows no other server finds it there."""
+    while True:
+        await asyncio.sleep(settings.claim_ttl.total_seconds())
+        try:
+            if published(settings.data_dir).get("url") not in await store.servers():
+                publish(settings.data_dir, url, port)
+        except (PlatformError, OSError) as error:
+            log.warning("cannot see to it that %s names a live server: %s", settings.data_dir / "server.json", error)
+
+
+def published(data: Path) -> dict[str, Any]:
+    try:
+        said = json.loads((data / "server.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
 def unpublish(data: Path) -> None:
     """Another server that shares the folder may be named there by now."""
-    path = data / "server.json"
-    try:
-        is_ours = json.loads(path.read_text())["pid"] == os.getpid()
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if is_ours:
-        path.unlink(missing_ok=True)
+    if published(data).get("pid") == os.getpid():
+        (data / "server.json").unlink(missing_ok=True)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -3,6 +3,7 @@ never with two at a time."""
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from crash.stories import Story
 from crash.verdict import judge
 from crucible.providers.local import processes
 from crucible.providers.local.folder import MachineFolder
+
+# Well below the time after which anybody would ask again without being told.
+AT_ONCE_S = 5.0
 
 Victims = Callable[[World, Story], list[int]]
 
@@ -88,3 +92,18 @@ def strike(made: World, story: Story, victims: Victims) -> None:
         os.kill(pid, signal.SIGKILL)
     made.wait_for_witness(story, count=2 * story.ranks)
     made.permit(story)
+
+
+def test_the_death_of_one_rank_stops_the_others_at_once(made: World) -> None:
+    story = Story("together", ("until-told",), gpus=3, ends="failed")
+    struck: list[float] = []
+
+    def strike_one(story: Story, job_id: str) -> None:
+        made.wait(job_id, {"running"})
+        struck.append(time.monotonic())
+        os.kill(pids_of(made, story)[2], signal.SIGKILL)
+
+    made.begin(story, strike_one)
+    ends = made.wait_for_witness(story, "end", count=2)
+    assert max(end["at"] for end in ends) - struck[0] < AT_ONCE_S
+    until("it is over", lambda: any(told.story == story for told in made.told))

@@ -19,7 +19,7 @@ from crucible.client.api import Client
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
 
-STOPS = 3
+STOPS = 2
 # An agent that waits for an answer of the stopped server gives it up after thirty seconds.
 CARRIED_ON_WITHIN_S = 60.0
 
@@ -86,12 +86,23 @@ def test_a_server_that_stands_still_past_its_claims_harms_nobody(pair: Pair) -> 
 
 
 def test_a_server_that_stops_leaves_the_address_of_the_other(pair: Pair) -> None:
-    named = [server for server in pair.pair if server.url in (pair.data / "server.json").read_text()]
-    (other,) = [server for server in pair.pair if server not in named]
+    named, other = in_the_file(pair)
     other.stop()
-    assert named[0].url in (pair.data / "server.json").read_text()
-    named[0].stop()
+    assert named.url in (pair.data / "server.json").read_text()
+    named.stop()
     assert not (pair.data / "server.json").exists()
+
+
+def test_the_file_with_the_address_does_not_go_on_naming_a_dead_server(pair: Pair) -> None:
+    named, other = in_the_file(pair)
+    named.kill()
+    until("the other is named", lambda: other.url in (pair.data / "server.json").read_text(), CLAIM_TTL_S * 4)
+
+
+def in_the_file(pair: Pair) -> list[ServerProcess]:
+    """First the one that is named there."""
+    text = (pair.data / "server.json").read_text()
+    return sorted(pair.pair, key=lambda server: server.url not in text)
 
 
 def wait_until_over(pair: Pair, stories: list[Story]) -> None:

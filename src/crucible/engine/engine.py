@@ -12,7 +12,7 @@ from crucible.engine.poller import Poller
 from crucible.engine.service import Service
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.wakes import Key
-from crucible.model.errors import NotFound, PlatformError
+from crucible.model.errors import Busy, NotFound, PlatformError, StorageFailed
 from crucible.model.ids import JobId, OrderId, TaskId
 from crucible.ports.blobs import Blobs
 
@@ -63,6 +63,9 @@ class Engine:
         while True:
             try:
                 await loop()
+            except (Busy, StorageFailed) as error:
+                log.warning("a loop of the engine starts again: %s", error)
+                await self.context.clock.sleep(RESTART_S)
             except Exception:
                 # One loop's trouble must not end its siblings; what it was doing is found again by polling.
                 log.exception("a loop of the engine failed and starts again")
