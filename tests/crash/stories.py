@@ -86,7 +86,8 @@ def cancelled_at_once(name: str, chance: random.Random) -> Story:
 
 
 def cancelled_running(name: str, chance: random.Random) -> Story:
-    return Story(name, ("until-told",), ends="cancelled", deed="cancel", deed_when="running")
+    """The cancel may come when the process is there and has not said a word."""
+    return Story(name, ("until-told",), ends="cancelled", starts=(0, 1), deed="cancel", deed_when="running")
 
 
 def stubborn(name: str, chance: random.Random) -> Story:

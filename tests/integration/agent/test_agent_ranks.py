@@ -153,7 +153,8 @@ def test_a_program_inherits_no_ignored_or_blocked_signal(agent: AgentProcess, se
     agent.start()
     server.exit_of()
     masks = {line.split()[0]: int(line.split()[1], 16) for line in server.lines()}
-    assert masks == {"SigBlk:": 0, "SigIgn:": 0}
+    ours_to_set = sum(1 << (number - 1) for number in signal.valid_signals())  # not those the C library keeps
+    assert {name: mask & ours_to_set for name, mask in masks.items()} == {"SigBlk:": 0, "SigIgn:": 0}
 
 
 def test_code_is_unpacked_once_and_is_where_the_ranks_run(agent: AgentProcess, server: ServerDouble) -> None:
