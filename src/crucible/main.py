@@ -118,6 +118,10 @@ def server_command(
     except PlatformError as error:
         click.echo(f"error: {error.message}", err=True)
         sys.exit(1)
+    except OSError as error:
+        where = error.filename or settings.data_dir
+        click.echo(f"error: cannot use {where}: {error.strerror or error}; check disk space and rights", err=True)
+        sys.exit(1)
 
 
 def run(settings: Settings) -> None:

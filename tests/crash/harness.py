@@ -49,20 +49,25 @@ class World:
         self,
         folder: Path,
         *,
+        data: Path | None = None,
         database: str | None = None,
         seed: int = 0,
         options: tuple[str, ...] = (),
         program: tuple[str, ...] = SERVER,
     ) -> None:
         self.folder = folder
-        self.data = folder / "data"
+        self.data = data or folder / "data"
         self.notes = folder / "notes"  # where the jobs' own witness writes
         self.database = database
         self.random = random.Random(seed)
         folder.mkdir(parents=True, exist_ok=True)
         self.notes.mkdir()
         self.server = ServerProcess(
-            self.data, database=database, options=("--claim-ttl", str(CLAIM_TTL_S), *options), program=program
+            self.data,
+            database=database,
+            options=("--claim-ttl", str(CLAIM_TTL_S), *options),
+            program=program,
+            log=folder / "server.log",
         )
         self.stories: list[Story] = []
         self.jobs: dict[str, str] = {}  # name of the story -> id of its job
@@ -137,6 +142,15 @@ class World:
                 raise AssertionError(f"{job['name']} is {job['status']} instead of {sorted(statuses)}: {why}")
             time.sleep(ASK_EVERY_S)
         return job
+
+    def wait_for_end(self, *stories: Story, within_s: float = STORY_WITHIN_S) -> None:
+        names = {story.name for story in stories}
+
+        def is_so() -> bool:
+            return names <= {told.story.name for told in self.told} or bool(self.broken)
+
+        until(f"{', '.join(sorted(names))} come to their end", is_so, within_s)
+        assert self.broken == []
 
     def wait_for_people(self) -> None:
         for future in self._waiting:

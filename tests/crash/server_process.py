@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -45,10 +46,11 @@ class ServerProcess:
         options: Sequence[str] = (),
         program: Sequence[str] = SERVER,
         port: int = 0,
+        log: Path | None = None,
     ) -> None:
         """With a `port`, servers that share a data folder can be told apart."""
         self.data = data
-        self.log = data.parent / f"server{port or ''}.log"
+        self.log = log or data.parent / f"server{port or ''}.log"
         self._argv = [sys.executable, *program, "--data-dir", str(data), "--local-gpus", str(gpus), *options]
         if database is not None:
             self._argv += ["--database", database]
@@ -64,7 +66,7 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self, armed: str = "", **env: str) -> "ServerProcess":
+    def start(self, armed: str = "", max_file_bytes: int = resource.RLIM_INFINITY) -> "ServerProcess":
         """Does not wait. `armed` names the failpoints that end it."""
         assert self._process is None
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CRUCIBLE_")}
@@ -76,7 +78,8 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**kept, "CRUCIBLE_FAILPOINTS": armed, **env},
+                env={**kept, "CRUCIBLE_FAILPOINTS": armed},
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY)),
             )
         return self
 

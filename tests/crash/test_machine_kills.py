@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from crash.harness import World, world
-from crash.server_process import until
 from crash.stories import Story
 from crash.verdict import judge
 from crucible.providers.local import processes
@@ -80,10 +79,8 @@ def test_a_killed_part_of_a_machine_costs_an_attempt_and_not_the_job(
     name = f"{victims.__name__.replace('_', '-')}-{gpus}"
     story = Story(name, ("until-told", "lines:20"), gpus=gpus, limit=failures, starts=(2,))
     made.begin(story, lambda story, job_id: strike(made, story, victims))
-    until(f"{name} is over", lambda: any(told.story == story for told in made.told) or bool(made.broken), 120)
-    assert made.broken == []
-    job_id = next(told.job_id for told in made.told if told.story == story)
-    counts = made.insist(lambda c: c.job(job_id))["attempts"]
+    made.wait_for_end(story)
+    counts = made.insist(lambda c: c.job(made.jobs[name]))["attempts"]
     assert (counts["losses"], counts["failures"]) == (losses, failures)
 
 
@@ -106,4 +103,4 @@ def test_the_death_of_one_rank_stops_the_others_at_once(made: World) -> None:
     made.begin(story, strike_one)
     ends = made.wait_for_witness(story, "end", count=2)
     assert max(end["at"] for end in ends) - struck[0] < AT_ONCE_S
-    until("it is over", lambda: any(told.story == story for told in made.told))
+    made.wait_for_end(story)

@@ -7,9 +7,7 @@ Crucible does not know: a file that every run appends to, and a lock per run tha
     sleep:S       wait                              fail-below:A exit 3 while this is an attempt before A
     until-told    wait for SIGTERM or FOLDER/NAME.go
     deaf          ignore SIGTERM from now on        orphans      leave deaf processes in sessions of their own
-    slow-save     begin a checkpoint and never end  wait-for:N   wait until FOLDER has a file of that name
-    flood:MB      print so much in numbered lines   blob:BYTES   print one line of that size
-    garble:BYTES  print every byte value there is
+    slow-save     begin a checkpoint and never end
 """
 
 import fcntl
@@ -21,8 +19,6 @@ import time
 
 FAILED = 3
 STOPPED = 143
-# Lines of a flood are as long as those of a talkative training.
-FLOOD_LINE_BYTES = 128
 
 
 class Run:
@@ -77,25 +73,6 @@ def lines(run, count):
         print(f"{run.name} {run.attempt} {run.rank} line {i}")
         if i % 10 == 9:
             time.sleep(0.01)
-
-
-def flood(run, megabytes):
-    out, size, i = sys.stdout, 0, 0
-    while size < int(megabytes) << 20:
-        line = f"line {i} ".ljust(FLOOD_LINE_BYTES - 1, "x") + "\n"
-        out.write(line)
-        size, i = size + len(line), i + 1
-
-
-def blob(run, size):
-    print("x" * int(size))
-
-
-def garble(run, size):
-    raw = bytes(range(256)) * (int(size) // 256)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(raw + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def save(run, last):
@@ -156,10 +133,6 @@ VERBS = {
     "deaf": deaf,
     "orphans": orphans,
     "slow-save": slow_save,
-    "wait-for": lambda run, name: wait(lambda: run.has(name)),
-    "flood": flood,
-    "blob": blob,
-    "garble": garble,
 }
 
 
