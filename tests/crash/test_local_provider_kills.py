@@ -15,7 +15,8 @@ import pytest
 
 from crucible.model.ids import OrderId
 from crucible.model.lease import MachineState
-from crucible.providers.local import processes
+from crucible.providers.local import LocalProvider, processes
+from crucible.providers.local.purchase import Purchases
 from crucible.testing.seller_contract import BOOT, all_become, gone, order_of, scarce_offer, until
 from local_world import AGENT, GPUS, LocalWorld
 
@@ -56,6 +57,33 @@ def test_a_buyer_killed_at_any_moment_leaves_what_the_next_one_completes(world: 
     for kill in range(KILLS):
         asyncio.run(purchase(world, chance, f"order-{seed}-{kill}"))
     print(f"{KILLS} kills, seed {seed}")
+
+
+def test_who_only_lists_completes_a_purchase_that_died_before_its_agents_came(
+    world: LocalWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine in a listing counts as bought: nobody asks for it again."""
+
+    async def story() -> None:
+        seller = world.open()
+        order = order_of(await scarce_offer(seller), count=2)
+        with monkeypatch.context() as death:
+            death.setattr(Purchases, "start", lambda *_: (_ for _ in ()).throw(Death))
+            with pytest.raises(Death):
+                await seller.create(order, BOOT)
+        heir = world.open()
+        await until(lambda: all_run(heir))
+        assert len(await heir.machines()) == order.count
+
+    asyncio.run(story())
+
+
+async def all_run(seller: LocalProvider) -> bool:
+    return all(machine.state is MachineState.RUNNING for machine in await seller.machines())
+
+
+class Death(BaseException):
+    """As if the buyer had been killed there: nothing handles it."""
 
 
 async def purchase(world: LocalWorld, chance: random.Random, order_id: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from crash.__main__ import replay, run
 from engines import Postgres
 
-KILLS = 15  # `make crash N=…` for more
+KILLS = 50  # `make crash N=…` for more
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

@@ -125,7 +125,7 @@ lease_observations = st.one_of(
     st.builds(leases.Found, st.sampled_from([machine(s) for s in MachineState if s is not MachineState.GONE])),
     st.just(leases.Absent()),
     st.just(leases.Refused("no")),
-    st.just(leases.Enrolled(NodeId("n0"), MachineId("m0"))),
+    st.just(leases.Enrolled(NodeId("n0"))),
     st.just(leases.CloseWanted("done")),
     st.builds(leases.DeleteCalled, st.none() | st.just("500")),
     st.just(leases.TimePassed()),

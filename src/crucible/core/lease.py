@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from crucible.model.ids import MachineId, NodeId
+from crucible.model.ids import NodeId
 from crucible.model.lease import (
     Lease,
     LeaseClosed,
@@ -64,7 +64,6 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class Enrolled:
     node_id: NodeId
-    machine_id: MachineId
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +99,7 @@ def decide(
             return missed(lease, now, policy, facts)
         case _, Refused(reason) if lease.machine_id is None:
             return (LeaseClosed(now, reason),)
-        case L.REQUESTED, Enrolled(node_id, machine_id):
-            return (LeaseStarted(now, machine_id, (), None), NodeBound(now, node_id))
-        case L.ACTIVE, Enrolled(node_id, _):
+        case L.ACTIVE, Enrolled(node_id):
             return () if lease.node_id else (NodeBound(now, node_id),)
         case ((L.REQUESTED | L.ACTIVE), CloseWanted(reason)):
             return (LeaseClosing(now, reason, now),)
@@ -118,9 +115,8 @@ def decide(
 def found(lease: Lease, machine: Machine, now: datetime, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
     if machine.state is MachineState.GONE:
         return (LeaseClosed(now, machine.reason or "the machine ended"),)
-    if lease.machine_id is None or (machine.devices and not lease.devices):
-        deadline = None if lease.node_id else now + facts.boot_time
-        return (LeaseStarted(now, machine.id, machine.devices, deadline),)
+    if lease.machine_id is None:
+        return (LeaseStarted(now, machine.id, machine.devices, now + facts.boot_time),)
     return () if lease.missing_since is None else (MachineSeenAgain(now),)
 
 
@@ -160,9 +156,8 @@ def evolve(lease: Lease, event: LeaseEvent) -> Lease:
                 lease,
                 phase=L.ACTIVE if lease.phase is L.REQUESTED else lease.phase,
                 machine_id=event.machine_id,
-                devices=event.devices or lease.devices,
-                started_at=lease.started_at or event.at,
-                missing_since=None,
+                devices=event.devices,
+                started_at=event.at,
                 deadline_at=event.deadline_at if lease.phase is not L.CLOSING else lease.deadline_at,
             )
         case NodeBound(node_id=node_id):

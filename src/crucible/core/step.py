@@ -127,8 +127,7 @@ def gang_ready(tree: TaskTree, attempt: Attempt, view: View) -> attempts.GangRea
 
 
 def is_ready(lease: Lease) -> bool:
-    """An agent may report before its seller has answered; until then nobody knows which devices it has."""
-    return lease.phase is LeasePhase.ACTIVE and lease.node_id is not None and len(lease.devices) >= lease.gpus
+    return lease.phase is LeasePhase.ACTIVE and lease.node_id is not None
 
 
 # --- the task, the leases, the nodes ------------------------------------------------------------------

@@ -8,7 +8,7 @@ from crucible.engine.reports import Reports
 from crucible.engine.work import work_of, work_version
 from crucible.model.change import born, changed
 from crucible.model.encoding import encode
-from crucible.model.errors import Forbidden, NotFound, StaleVersion
+from crucible.model.errors import Busy, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
 from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order
 from crucible.wire import agent as wire
@@ -50,7 +50,7 @@ class Gateway:
             return await self._enrolled(node)
         node = self._new_node(order, lease, message)
         now, facts = context.clock.now(), context.seller(order.target.provider).facts
-        seen = leases.Enrolled(node.id, node.machine_id)
+        seen = leases.Enrolled(node.id)
         bound = changed(lease, leases.decide(lease, seen, now, context.policy, facts), leases.evolve)[1]
         await context.store.commit([born(node, NodeEnrolled(now)), *bound], label="enrol")
         self._reports.heard(node.id)
@@ -131,12 +131,12 @@ class Gateway:
 
 
 def lease_for(held: Sequence[Lease], machine: MachineId) -> Lease:
-    """The lease of this machine; before the seller's answer is known, any that still waits for one."""
+    """The lease of this machine. Raises Busy before the seller's answer is known: a guess could bind the agent to the
+    lease of its sibling."""
     usable = [lease for lease in held if lease.phase in (LeasePhase.REQUESTED, LeasePhase.ACTIVE)]
     for lease in usable:
         if lease.machine_id == machine:
             return lease
-    for lease in usable:
-        if lease.machine_id is None:
-            return lease
+    if any(lease.machine_id is None for lease in usable):
+        raise Busy("the seller has not said yet which machine is whose; ask again")
     raise NotFound("no lease waits for this machine")

@@ -271,6 +271,8 @@ class Agent:
             "rendezvous_port": 29500,
         }
         reply = self.server.call("POST", "/agent/v1/enrol", self.boot.enrolment_token, json_body=body)
+        while reply.status == 429:  # the seller's answer is on its way into the database
+            reply = self.server.call("POST", "/agent/v1/enrol", self.boot.enrolment_token, json_body=body)
         assert reply.status == 200, reply.text
         self.key = reply.json["node_key"]
         return self

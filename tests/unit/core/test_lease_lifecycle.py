@@ -59,13 +59,6 @@ def test_a_listed_end_closes_the_lease_whatever_its_phase() -> None:
         assert after(lease, gone).phase is L.CLOSED
 
 
-def test_an_agent_that_reports_before_its_seller_answers_is_bound_and_gets_its_devices_later() -> None:
-    early = after(a_lease(gpus=1), Enrolled(NodeId("n0"), MachineId("m0")))
-    assert (early.phase, early.machine_id, early.devices) == (L.ACTIVE, "m0", ())
-    later = after(early, Found(machine()))
-    assert (later.devices, later.node_id, later.deadline_at) == (("0",), "n0", None)
-
-
 def test_a_machine_whose_agent_never_reports_is_given_back() -> None:
     started = after(a_lease(), Found(machine()))
     late = NOW + FACTS.boot_time
@@ -136,4 +129,4 @@ def test_a_refusal_cannot_close_a_lease_that_has_its_machine() -> None:
 
 def test_closed_is_for_ever() -> None:
     closed = after(a_lease(active=True), Found(machine(MachineState.GONE)))
-    assert after(closed, Found(machine()), CloseWanted("x"), Enrolled(NodeId("n"), MachineId("m0"))) == closed
+    assert after(closed, Found(machine()), CloseWanted("x"), Enrolled(NodeId("n"))) == closed

@@ -122,6 +122,7 @@ class LocalProvider:
         with self._locked():
             seen = self._look()
             self._forget(seen)
+            self._purchases.resume([folder for folder, _ in seen])
             return [machine for _, machine in seen]
 
     def _health(self) -> dict[str, Any]:

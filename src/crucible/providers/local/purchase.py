@@ -75,6 +75,16 @@ class Purchases:
                 raise OutcomeUnknown(f"some agents started, one could not: {error}", provider=PROVIDER) from error
             raise
 
+    def resume(self, folders: Collection[MachineFolder]) -> None:
+        """Start what was bought whole by somebody who died before its agents came: whoever sees such machines in a
+        listing takes them for bought and does not ask again. Raises OSError, OutcomeUnknown."""
+        orders: dict[str, dict[int, MachineFolder]] = {}
+        for folder in folders:
+            orders.setdefault(folder.record.order_id, {})[folder.record.index] = folder
+        for mine in orders.values():
+            if len(mine) == next(iter(mine.values())).record.count:
+                self.start(mine)
+
     def machine(self, order: Order, index: int, folders: Mapping[int, MachineFolder]) -> Machine:
         if index in folders:
             return self._life.look(folders[index])
