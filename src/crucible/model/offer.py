@@ -1,9 +1,25 @@
 """What can be bought: an offer is priced, dated, and may vanish."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from crucible.model.ids import OfferId
 from crucible.model.units import MicroUsd
+
+
+class Market(IntEnum):
+    """How a machine is paid for. The numbers are those of the columns of an offer table."""
+
+    ON_DEMAND = 0
+    SPOT = 1  # may be taken away at any time
+    RESERVED = 2  # paid for a term, used or not
+
+
+class Fabric(IntEnum):
+    """What joins machines of one order: only a fast fabric carries gradients of several machines."""
+
+    STANDARD = 0
+    HIGH = 1  # EFA, InfiniBand, GPUDirect-TCPX, RDMA
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,73 @@ class Replication(StrEnum):
     ON_DEMAND_CACHE = "on-demand-cache"
 
 
+class Strategy(StrEnum):
+    """What a plan makes as good as it can. Each is an objective of `core.strategy`."""
+
+    BALANCED = "balanced"  # cost, time by performance_weight, and a penalty for risk
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    RELIABLE = "reliable"
+    NEAR_DATA = "near-data"
+    SPREAD = "spread"  # tasks over regions
+    OWN_FIRST = "own-first"  # own machines, then what is bought
+
+
+class ModelClass(StrEnum):
+    """Kinds of models whose speed on a GPU relates in the same way; rows of the benchmark table."""
+
+    LLM = "llm"
+    TRANSFORMER = "transformer"  # encoders, translation
+    VISION = "vision"
+    DETECTION = "detection"
+    DIFFUSION = "diffusion"
+    SPEECH = "speech"
+    RECOMMENDER = "recommender"
+    OTHER = "other"
+
+
+class Precision(StrEnum):
+    FP32 = "fp32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+
+
+class Optimizer(StrEnum):
+    ADAMW = "adamw"
+    ADAM = "adam"
+    SGD = "sgd"
+    ADAFACTOR = "adafactor"
+    LION = "lion"
+    ADAM_8BIT = "adam8bit"
+    NONE = "none"  # inference
+
+
+class Method(StrEnum):
+    FULL = "full"
+    LORA = "lora"
+    QLORA = "qlora"
+    INFERENCE = "inference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What the job computes, as far as the user knows: time, $/step and the memory of a GPU follow from it."""
+
+    model: str | None = None  # "llama-2-7b", "resnet50": a row of the shipped list of architectures, or any name
+    model_class: ModelClass | None = None
+    parameters: float | None = None
+    method: Method = Method.FULL
+    precision: Precision | None = None
+    optimizer: Optimizer | None = None
+    batch_size: int | None = None  # per GPU
+    sequence_length: int | None = None
+    steps: float | None = None
+    tokens: float | None = None  # in all
+    samples: float | None = None  # of one epoch
+    epochs: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     gpus: int = 0
@@ -55,6 +122,7 @@ class Resources:
     cpus: int = 0  # per instance
     storage_gib: float = 0
     estimated_hours: float | None = None
+    estimated_on: str | None = None  # where the estimate was measured: "A100-80GB:8"; None: on whatever is chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +142,10 @@ class Constraints:
     min_reliability: float = 0.0
     performance_weight: float = 0.0
     preferred_regions: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()  # only these; empty: any
+    max_price_per_hour: MicroUsd | None = None  # of all machines together
+    max_price_age: timedelta | None = None  # a price older than this is as good as unknown
+    strategy: Strategy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +202,7 @@ class JobSpec:
     model: ModelPlugin | None = None
     resources: Resources = Resources()
     data: Data = Data()
+    workload: Workload = Workload()
     constraints: Constraints = Constraints()
     execution: Execution = Execution()
     checkpoint: Checkpointing = Checkpointing()
