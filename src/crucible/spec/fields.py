@@ -1,5 +1,5 @@
 """The table of every field of a spec: its kind, bounds, default, meaning, and the attribute of `JobSpec` it sets.
-Adding a field is adding a line here or in `sections`. Rules between fields are in `rules`."""
+Adding a field is adding a line here, in `sections` or in `workload`. Rules between fields are in `rules`."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -23,6 +23,7 @@ from crucible.spec.sections import (
 )
 from crucible.spec.shapes import FreeMap, ListOf, MapOf, OneOrList
 from crucible.spec.table import Field, Group
+from crucible.spec.workload import WORKLOAD
 
 _LONGEST_RUN = timedelta(days=366)
 
@@ -132,6 +133,11 @@ JOB = Group(
         ),
         Field(name="resources", kind=RESOURCES, doc="what the job needs", aka=("requirements",)),
         Field(name="data", kind=DATA, doc="what the job reads"),
+        Field(
+            name="workload",
+            kind=WORKLOAD,
+            doc="what the job computes, as far as you know: time, cost per step and GPU memory follow",
+        ),
         Field(name="constraints", kind=CONSTRAINTS, doc="what a plan must respect"),
         Field(name="execution", kind=EXECUTION, doc="where and how the job runs"),
         Field(

@@ -1,5 +1,5 @@
-"""Values with a unit: sizes, durations, money, points in time. Exact where it counts: money goes through Decimal,
-a time without a zone is refused instead of guessed."""
+"""Values with a unit: sizes, magnitudes, durations, money, points in time. Exact where it counts: money goes through
+Decimal, a time without a zone is refused instead of guessed."""
 
 import re
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from crucible.spec.yaml_nodes import Scalar
 
 _AMOUNT = r"(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?"
 _SIZE = rf"({_AMOUNT}) ?(?:([KkMmGgTtPp])[Ii]?[Bb]?)?"
+_MAGNITUDE = rf"({_AMOUNT})(?:[eE]\+?([0-9]{{1,2}})|([KkMmBbTt]))?"
 _DURATION = rf"(?=.)(?:({_AMOUNT}) ?d ?)?(?:({_AMOUNT}) ?h ?)?(?:({_AMOUNT}) ?m ?)?(?:({_AMOUNT}) ?s)?"
 _MONEY = r"(?:\$ ?)?((?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?)(?: ?USD)?"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
@@ -21,6 +22,7 @@ _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 # GB and GiB alike are the figure that vendors print: an "80 GB" GPU has what both spellings ask for.
 _GIB = {"K": Decimal(1) / 1024**2, "M": Decimal(1) / 1024, "G": Decimal(1), "T": Decimal(1024), "P": Decimal(1024**2)}
+_TIMES = {"": Decimal(1), "K": Decimal(10) ** 3, "M": Decimal(10) ** 6, "B": Decimal(10) ** 9, "T": Decimal(10) ** 12}
 _SECONDS = (86_400, 3_600, 60, 1)
 _DECIMALS = 6  # a micro-dollar
 
@@ -49,6 +51,37 @@ class Size(ScalarKind):
 
     def _hint(self, text: str) -> str:
         return number_hint(text) or "units are MB, GB, TB, PB; a bare number is GB"
+
+
+@dataclass(frozen=True, slots=True)
+class Magnitude(ScalarKind):
+    """A number of things too many to count: 7B parameters, 2T tokens."""
+
+    most: float
+
+    @property
+    def words(self) -> str:
+        return "a number above 0 such as 350M, 7B or 70e9"
+
+    def parse(self, scalar: Scalar) -> float:
+        found = re.fullmatch(_MAGNITUDE, scalar.text)
+        if found is None:
+            raise Bad(f"expected {self.words}, found {shown(scalar.text)}", self._hint(scalar.text))
+        value = float(Decimal(found[1]) * Decimal(10) ** int(found[2] or 0) * _TIMES[(found[3] or "").upper()])
+        if not 0 < value <= self.most:
+            raise Bad(f"{shown(scalar.text)} is not above 0 and up to {self.most:g}", "is the unit right?")
+        return value
+
+    def schema(self) -> Schema:
+        return {
+            "type": ["string", "number"],
+            "pattern": whole(_MAGNITUDE),
+            "exclusiveMinimum": 0,
+            "maximum": self.most,
+        }
+
+    def _hint(self, text: str) -> str:
+        return number_hint(text) or "units are K, M, B for 10^9, T for 10^12"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,11 @@ from crucible.model.spec import JobSpec
 from crucible.spec.mode import MODE_HINT, mode_conflict, select_mode
 from crucible.spec.problems import Reading
 
+# The first says nothing without the second.
+_HALVES = (
+    ("job.resources.estimated_on", "job.resources.estimated_hours"),
+    ("job.workload.epochs", "job.workload.samples"),
+)
 _GPU_FIELDS = ("gpu_type", "gpu_memory", "max_gpus_per_node")
 
 
@@ -15,6 +20,7 @@ def apply(spec: JobSpec, reading: Reading, now: datetime | None) -> JobSpec:
     _check_multi_node(spec, reading)
     _check_one_way_to_start(reading)
     _warn_of_no_gpus(spec, reading)
+    _warn_of_half_a_fact(reading)
     if now is not None:
         _warn_of_past_deadline(spec, reading, now)
     return _with_mode(spec, reading)
@@ -45,6 +51,12 @@ def _warn_of_no_gpus(spec: JobSpec, reading: Reading) -> None:
         path = f"job.resources.{name}"
         if path in reading.given:
             reading.warn(reading.given[path], path, "has no effect, the job asks for no GPUs", "set gpus")
+
+
+def _warn_of_half_a_fact(reading: Reading) -> None:
+    for path, other in _HALVES:
+        if path in reading.given and other not in reading.given and reading.is_sound(path):
+            reading.warn(reading.given[path], path, "has no effect alone", f"give {other.removeprefix('job.')} too")
 
 
 def _warn_of_past_deadline(spec: JobSpec, reading: Reading, now: datetime) -> None:

@@ -16,6 +16,7 @@ from crucible.model.spec import (
     Replication,
     Resources,
     Retry,
+    Strategy,
 )
 from crucible.spec.addresses import Location
 from crucible.spec.kinds import NAME_LENGTH, Choice, Flag, Number, Text, Whole
@@ -48,6 +49,18 @@ _GPU = Text(
     "a GPU such as H100",
     pattern=r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*",
     hint="the number of GPUs goes into gpus",
+    max_length=NAME_LENGTH,
+)
+_GPUS = Text(
+    "a GPU and how many, such as A100-80GB:8",
+    pattern=r"[A-Za-z][A-Za-z0-9 ._+/-]*(:[1-9][0-9]{0,5})?",
+    hint="the GPU as in gpu_type, then a colon and their number; one if no number is given",
+    max_length=NAME_LENGTH,
+)
+_PROVIDER = Text(
+    "a provider such as aws",
+    pattern=r"[a-z][a-z0-9_-]*",
+    hint="in small letters; `crucible offers` lists them",
     max_length=NAME_LENGTH,
 )
 _PLUGIN = Text(
@@ -126,6 +139,13 @@ RESOURCES = Group(
             example=6.5,
             doc="how long the work takes, if you know: plans and prices get better",
             aka=("hours",),
+        ),
+        Field(
+            name="estimated_on",
+            kind=_GPUS,
+            example="A100-80GB:8",
+            doc="GPUs on which it takes estimated_hours; without it the estimate stands for whatever is chosen",
+            aka=("measured_on", "reference_gpu"),
         ),
     ),
 )
@@ -216,6 +236,33 @@ CONSTRAINTS = Group(
             example=["us-east-1", "europe-west4"],
             doc="a preference, not a rule",
             aka=("regions",),
+        ),
+        Field(
+            name="providers",
+            kind=OneOrList(_PROVIDER, "a provider such as aws, or a list of them"),
+            example=["aws", "gcp"],
+            doc="only machines of these; any if not given",
+            aka=("clouds", "allowed_providers"),
+        ),
+        Field(
+            name="max_price_per_hour",
+            kind=Money(1_000_000),
+            example=12.5,
+            doc="most US dollars per hour of all machines together",
+            aka=("max_hourly_price", "max_price", "price_limit"),
+        ),
+        Field(
+            name="max_price_age",
+            kind=Duration(ONE_SECOND, timedelta(days=3650)),
+            example="7d",
+            doc="a price that is older counts as unknown",
+        ),
+        Field(
+            name="strategy",
+            kind=choice(Strategy, cost="cheapest", speed="fastest", onprem_first="own-first"),
+            example="cheapest",
+            doc="what a plan makes as good as it can; balanced if not given",
+            aka=("objective", "optimize"),
         ),
     ),
 )

@@ -86,6 +86,13 @@ def test_good_specs_are_good_by_the_schema(path: Path) -> None:
         "command: x\n  env: {A: [b]}",
         "command: x\n  checkpoint: {keep: 1}",
         "command: x\n  volumes: {data: /x}",
+        "command: x\n  resources: {estimated_on: A100:0}",
+        "command: x\n  workload: {parameters: 7Q}",
+        "command: x\n  workload: {precision: int4}",
+        "command: x\n  workload: {batch_size: 0}",
+        "command: x\n  constraints: {providers: []}",
+        "command: x\n  constraints: {max_price_per_hour: -1}",
+        "command: x\n  constraints: {strategy: best}",
     ],
 )
 def test_simple_slips_are_found_by_both(lines: str) -> None:
@@ -97,7 +104,7 @@ def test_simple_slips_are_found_by_both(lines: str) -> None:
 def nested(path: str, line: str) -> str:
     """A spec with `line` in the mapping at `path`."""
     parts = path.split(".")
-    runs = line.startswith(("command:", "entrypoint:", "model:", "steps:", "template:"))
+    runs = path == "job" and line.startswith(("command:", "entrypoint:", "model:", "steps:", "template:"))
     text = "job:\n" if runs else "job:\n  template: t\n"
     for depth, part in enumerate(parts[1:], 1):
         text += "  " * depth + f"{part}:\n"

@@ -15,10 +15,16 @@ from crucible.model.spec import (
     JobSpec,
     JobType,
     Locality,
+    Method,
     Mode,
+    ModelClass,
+    Optimizer,
+    Precision,
     Replication,
     Resources,
     Retry,
+    Strategy,
+    Workload,
 )
 from crucible.model.units import MicroUsd
 from crucible.spec import format_problems, load
@@ -106,6 +112,75 @@ def test_durations(written: str, expected: timedelta) -> None:
 @pytest.mark.parametrize("written", ["0", "0s", "367d", "1m1h", "h", "1 hour", "-5m", "1h1h", "1e3", "010"])
 def test_what_is_no_duration_is_refused(written: str) -> None:
     assert "job.timeout" in refused(f"timeout: {written}")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("7B", 7e9), ("70e9", 70e9), ("70E+9", 70e9), ("350M", 350e6), ("1.28m", 1.28e6), ("2T", 2e12), ("512k", 512e3),
+        ("25557032", 25_557_032.0), ("0.5", 0.5), ('"7B"', 7e9),
+    ],
+)  # fmt: skip
+def test_large_numbers_are_written_as_people_say_them(written: str, value: float) -> None:
+    assert job(f"workload: {{parameters: {written}}}").workload.parameters == value
+
+
+@pytest.mark.parametrize(
+    "written", ["0", "0B", "-7B", "7 billion", "1e-3", "7Gb", "1e99", "7e9B", "010", "1_000", ".inf"]
+)
+def test_what_is_no_large_number_is_refused(written: str) -> None:
+    assert "job.workload.parameters" in refused(f"workload: {{parameters: {written}}}")
+
+
+def test_what_a_job_computes() -> None:
+    lines = (
+        "workload: {model: meta-llama/Llama-2-7b-hf, model_class: llm, parameters: 6.74B, method: qlora, "
+        "precision: bf16, optimizer: adam8bit, batch_size: 4, sequence_length: 4096, steps: 10K, tokens: 2B, "
+        "samples: 52002, epochs: 3}"
+    )
+    assert job(lines).workload == Workload(
+        model="meta-llama/Llama-2-7b-hf",
+        model_class=ModelClass.LLM,
+        parameters=6.74e9,
+        method=Method.QLORA,
+        precision=Precision.BF16,
+        optimizer=Optimizer.ADAM_8BIT,
+        batch_size=4,
+        sequence_length=4096,
+        steps=10_000,
+        tokens=2e9,
+        samples=52_002,
+        epochs=3,
+    )
+
+
+def test_what_steers_a_plan() -> None:
+    lines = "{providers: [aws, my_cluster], max_price_per_hour: 12.5, max_price_age: 7d, strategy: own-first}"
+    assert job(f"constraints: {lines}").constraints == Constraints(
+        providers=("aws", "my_cluster"),
+        max_price_per_hour=MicroUsd(12_500_000),
+        max_price_age=timedelta(days=7),
+        strategy=Strategy.OWN_FIRST,
+    )
+    assert job("constraints: {providers: gcp}").constraints.providers == ("gcp",)
+
+
+@pytest.mark.parametrize("written", ["A100-80GB:8", "H100", "RTX 4090:2"])
+def test_an_estimate_may_say_where_it_was_measured(written: str) -> None:
+    resources = job(f"resources: {{gpus: 8, estimated_hours: 6, estimated_on: '{written}'}}").resources
+    assert resources.estimated_on == written
+
+
+@pytest.mark.parametrize(
+    ("lines", "field"),
+    [
+        ("resources: {gpus: 1, estimated_on: H100}", "job.resources.estimated_on"),
+        ("workload: {epochs: 3}", "job.workload.epochs"),
+    ],
+)
+def test_half_a_fact_is_a_warning(lines: str, field: str) -> None:
+    (warning,) = load(f"job:\n  command: x\n  {lines}\n").warnings
+    assert (warning.field, warning.message) == (field, "has no effect alone")
 
 
 def test_minutes_and_retries_in_the_words_of_seed_004() -> None:
