@@ -248,6 +248,13 @@ def owes_create(order: Order, leases: tuple[Lease, ...], facts: SellerFacts) -> 
     return order.phase is O.PENDING or facts.idempotent_create
 
 
+def conclusion(leases: tuple[Lease, ...]) -> Answered | NotWanted | None:
+    """What the leases of an order tell about it when no call is owed; None: its answer is still awaited."""
+    if all(lease.machine_id is not None for lease in leases):
+        return Answered()
+    return None if any(lease.phase is L.REQUESTED for lease in leases) else NotWanted()
+
+
 def evolve_order(order: Order, event: OrderEvent) -> Order:
     """Fold one fact into the state."""
     order = replace(order, version=order.version + 1)

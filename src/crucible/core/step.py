@@ -42,10 +42,15 @@ def advance(tree: TaskTree, view: View) -> tuple[Change, ...]:
     changes += more
     for lease in tree.leases:
         reason = close_reason(lease, task, attempt, tree, view)
-        seen: leases.Observation = leases.CloseWanted(reason) if reason else leases.TimePassed()
-        _, more = changed(lease, leases.decide(lease, seen, view.now, view.policy, view.facts), leases.evolve)
-        changes += more
+        if reason is not None:
+            changes += observed(lease, leases.CloseWanted(reason), view)
+        elif view.now - view.watching_since >= view.policy.enrol_patience:
+            changes += observed(lease, leases.TimePassed(), view)
     return (*changes, *retire_nodes(tree, view))
+
+
+def observed(lease: Lease, seen: leases.Observation, view: View) -> tuple[Change, ...]:
+    return changed(lease, leases.decide(lease, seen, view.now, view.policy, view.facts), leases.evolve)[1]
 
 
 # --- the attempt ------------------------------------------------------------------------------------

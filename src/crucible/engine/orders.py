@@ -18,7 +18,7 @@ from crucible.model.errors import (
     StaleVersion,
 )
 from crucible.model.ids import OrderId
-from crucible.model.lease import Boot, Lease, LeasePhase, Machine, Order, OrderCalled, OrderPhase
+from crucible.model.lease import Boot, Lease, Machine, Order, OrderCalled
 from crucible.ports.seller import Seller
 from crucible.ports.store import Claim
 
@@ -41,8 +41,8 @@ class OrderReconciler:
             seller = context.seller(order.target.provider)
             if leases.owes_create(order, held, seller.facts):
                 await self._buy(order, held, seller, claim)
-            elif not order.is_settled:
-                await self._give_up(order, held, seller, claim)
+            else:
+                await self._conclude(order, held, seller, claim)
             for lease in held:
                 if leases.owes_delete(lease, context.clock.now()):
                     await self._delete(lease, seller, claim)
@@ -106,13 +106,15 @@ class OrderReconciler:
             await context.store.commit(changes, label="order.answer", claim=claim)
             context.tell(order.job_id, order.task_id, changes)
 
-    async def _give_up(self, order: Order, held: tuple[Lease, ...], seller: Seller, claim: Claim) -> None:
-        """Nobody wants the machines any more. What an unanswered call may still bring is the sweep's to remove."""
-        if any(lease.phase is LeasePhase.REQUESTED for lease in held) or order.phase is OrderPhase.FILLED:
+    async def _conclude(self, order: Order, held: tuple[Lease, ...], seller: Seller, claim: Claim) -> None:
+        """No call is owed: a listing has shown the machines, or nobody wants them any more. What an unanswered call may
+        still bring then is the sweep's to remove."""
+        seen = leases.conclusion(held)
+        if order.is_settled or seen is None:
             return
         context = self._context
         now = context.clock.now()
-        events = leases.decide_order(order, leases.NotWanted(), now, context.policy, seller.facts)
+        events = leases.decide_order(order, seen, now, context.policy, seller.facts)
         changes: list[Change] = list(changed(order, events, leases.evolve_order)[1])
         if not changes:
             return

@@ -22,6 +22,7 @@ BUSY_S = 0.5
 # Every task that holds a machine is looked at so often, whatever is heard of it: a wake-up may have died with another
 # server, or found the row still claimed by a dead one.
 LOOK_AT_ALL_S = 10.0
+STRANDED_BATCH = 1000
 # A machine without an owner is removed when it has been seen so often: once may be a race.
 STRAY_SIGHTINGS = 2
 
@@ -60,7 +61,7 @@ class Poller:
         open_leases = await context.store.open_leases(self._seller.name)
         orders = await context.store.open_orders(self._seller.name)
         owned = await self._observe(open_leases, machines)
-        self._remember_look()
+        await self._remember_look()
         await self._resolve(orders, machines, began)
         await self._reap([m for m in machines if m.id not in owned and m.state is not MachineState.GONE])
         moving = any(lease.phase is not LeasePhase.ACTIVE for lease in open_leases) or bool(orders) or self._strays
@@ -103,9 +104,12 @@ class Poller:
     def _looks_at_all(self) -> bool:
         return self._looked_at_all is None or self._context.clock.monotonic() - self._looked_at_all >= LOOK_AT_ALL_S
 
-    def _remember_look(self) -> None:
-        if self._looks_at_all():
-            self._looked_at_all = self._context.clock.monotonic()
+    async def _remember_look(self) -> None:
+        if not self._looks_at_all():
+            return
+        self._looked_at_all = self._context.clock.monotonic()
+        for task_id in await self._context.store.stranded(STRANDED_BATCH):
+            self._context.wakes.wake("task", task_id)
 
     async def _resolve(self, orders: Sequence[Order], machines: Sequence[Machine], began: datetime) -> None:
         for order in orders:

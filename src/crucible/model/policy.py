@@ -11,6 +11,8 @@ class Policy:
     silence: timedelta = timedelta(seconds=50)
     # Listings lag: absence is a suspicion until it has lasted this long beyond the seller's own visibility.
     absence_grace: timedelta = timedelta(seconds=60)
+    # Agents ask again within seconds: who has not listened for so long cannot say that one never came.
+    enrol_patience: timedelta = timedelta(seconds=15)
     order_limit: timedelta = timedelta(minutes=10)  # to get an answer to a purchase
     start_limit: timedelta = timedelta(minutes=60)  # `setup` may install gigabytes
     run_limit: timedelta = timedelta(days=90)  # where the user gave no timeout: nothing runs unseen for ever

@@ -7,14 +7,16 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 from crucible.model.attempt import Attempt
+from crucible.model.catalog import Price
 from crucible.model.change import Change
 from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.job import Job, JobStatus
 from crucible.model.lease import Lease, Node, Order
-from crucible.model.record import Artifact, Beat, Checkpoint, Principal, Progress, Record, Token, User
+from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
 from crucible.model.tree import Tally as Tally
 from crucible.model.tree import TaskTree as TaskTree
+from crucible.ports.prices import PriceFacts, PriceKey, PriceMark, PriceQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,17 @@ class Segment:
     cursors: Mapping[str, int] = field(default_factory=dict)  # source -> next record number
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionQuery:
+    """Jobs that have ended, the newest first; None means any."""
+
+    framework: str | None = None
+    model_class: str | None = None
+    gpu: str | None = None
+    team: str | None = None
+    limit: int = 1000
+
+
 class Store(Protocol):
     async def close(self) -> None: ...
 
@@ -133,6 +146,10 @@ class Store(Protocol):
     async def due(self, now: datetime, limit: int) -> Due:
         """Non-terminal rows whose deadline has passed, waiting tasks that nobody wants any more, unsettled orders,
         closing leases' orders, and jobs whose status does not yet follow from their tasks."""
+        ...
+
+    async def stranded(self, limit: int) -> Sequence[TaskId]:
+        """Tasks that are at work and hold no machine any more: nobody has told them."""
         ...
 
     async def unfinished_tasks(self, job_id: JobId) -> Sequence[TaskId]: ...
@@ -180,6 +197,47 @@ class Store(Protocol):
     # --- streams ---------------------------------------------------------------------------------------------
     async def add_segment(self, segment: Segment) -> None: ...
     async def segments(self, stream: str) -> Sequence[Segment]: ...
+
+    # --- prices --------------------------------------------------------------------------------------------
+    async def save_prices(
+        self,
+        feed: str,
+        prices: Sequence[Price],
+        now: datetime,
+        facts: Mapping[tuple[str, str, str], PriceFacts] | None = None,
+    ) -> int:
+        """`prices` are all that `feed` knows now: what it told before and no longer does is withdrawn, an older price
+        than the one we have of it is not taken, and a row of another feed is taken over. A changed price joins the
+        history. Returns how many were new, changed or withdrawn. `facts` are by provider, region and type."""
+        ...
+
+    async def prices(self, after: PriceKey | None = None, limit: int = 1000) -> Sequence[Price]:
+        """Page by page; `after` is the key of the last of a page."""
+        ...
+
+    async def price_history(self, query: PriceQuery) -> Sequence[Price]:
+        """Oldest first."""
+        ...
+
+    async def price_mark(self) -> PriceMark:
+        """Cheap to ask: the prices have not changed as long as it has not."""
+        ...
+
+    async def price_feeds(self) -> Sequence[str]: ...
+
+    # --- plans and what came of them ---------------------------------------------------------------------------
+    async def save_plan(self, job_id: JobId, body: Mapping[str, Any], now: datetime) -> None:
+        """The last one counts. `body` becomes JSON."""
+        ...
+
+    async def plan(self, job_id: JobId) -> Mapping[str, Any] | None: ...
+
+    async def save_prediction(self, prediction: Prediction) -> None:
+        """What is None is left as it was."""
+        ...
+
+    async def prediction(self, job_id: JobId) -> Prediction | None: ...
+    async def predictions(self, query: PredictionQuery) -> Sequence[Prediction]: ...
 
     # --- people -----------------------------------------------------------------------------------------------
     async def principal(self, digest: Digest, now: datetime) -> Principal | None:

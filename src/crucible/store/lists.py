@@ -238,6 +238,18 @@ _DUE_JOBS = Sql(
     .order_by(_J.created_at)
     .limit(bindparam("limit"))
 )
+# The end of a machine is noted before its task is told: whoever should have told it may have died in between.
+_AT_WORK = t.tasks.c.attempt_id.is_not(None) & _TASK_OPEN
+_HAS_LEASE = (
+    select(t.leases.c.id)
+    .where(t.leases.c.task_id == t.tasks.c.id, t.leases.c.phase != fixed(LeasePhase.CLOSED))
+    .exists()
+)
+_STRANDED = Sql(select(t.tasks.c.id).where(_AT_WORK, ~_HAS_LEASE).order_by(t.tasks.c.id).limit(bindparam("limit")))
+
+
+def stranded(tx: Transaction, limit: int) -> Sequence[TaskId]:
+    return tuple(TaskId(row[0]) for row in tx.rows(_STRANDED, limit=limit))
 
 
 def due(tx: Transaction, now: datetime, limit: int) -> Due:

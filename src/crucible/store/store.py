@@ -1,19 +1,23 @@
 """The store: every method is one transaction, handed to the runner."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from crucible.model.attempt import Attempt
+from crucible.model.catalog import Price
 from crucible.model.change import Change
 from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
-from crucible.model.record import Artifact, Beat, Checkpoint, Principal, Progress, Record, Token, User
+from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
 from crucible.model.tree import Tally, TaskTree
-from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, Segment
-from crucible.store import commits, entities, lists, people, records, submissions, trees
+from crucible.ports.prices import PriceFacts, PriceKey, PriceMark, PriceQuery
+from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
+from crucible.store import commits, entities, lists, people, plans, prices, records, submissions, trees
 from crucible.store.claims import Claims
+from crucible.store.prices import save as save_prices
 from crucible.store.runner import Runner
 from crucible.store.sql import Transaction
 
@@ -81,6 +85,9 @@ class SqlStore:
     async def due(self, now: datetime, limit: int) -> Due:
         return await self._runner.snapshot(lambda tx: lists.due(tx, now, limit))
 
+    async def stranded(self, limit: int) -> Sequence[TaskId]:
+        return await self._runner.read(lambda tx: lists.stranded(tx, limit))
+
     async def unfinished_tasks(self, job_id: JobId) -> Sequence[TaskId]:
         return await self._runner.read(lambda tx: lists.unfinished_tasks(tx, job_id))
 
@@ -146,6 +153,46 @@ class SqlStore:
 
     async def segments(self, stream: str) -> Sequence[Segment]:
         return await self._runner.read(lambda tx: records.segments(tx, stream))
+
+    # --- prices -----------------------------------------------------------------------------------------------
+
+    async def save_prices(
+        self,
+        feed: str,
+        prices: Sequence[Price],
+        now: datetime,
+        facts: Mapping[tuple[str, str, str], PriceFacts] | None = None,
+    ) -> int:
+        return await self._runner.write(lambda tx: save_prices(tx, feed, prices, now, facts or {}), label="prices")
+
+    async def prices(self, after: PriceKey | None = None, limit: int = 1000) -> Sequence[Price]:
+        return await self._runner.read(lambda tx: prices.page(tx, after, limit))
+
+    async def price_history(self, query: PriceQuery) -> Sequence[Price]:
+        return await self._runner.read(lambda tx: prices.history(tx, query))
+
+    async def price_mark(self) -> PriceMark:
+        return await self._runner.read(prices.mark)
+
+    async def price_feeds(self) -> Sequence[str]:
+        return await self._runner.read(prices.feeds)
+
+    # --- plans and what came of them ----------------------------------------------------------------------------
+
+    async def save_plan(self, job_id: JobId, body: Mapping[str, Any], now: datetime) -> None:
+        await self._runner.write(lambda tx: plans.save_plan(tx, job_id, body, now), label="plan")
+
+    async def plan(self, job_id: JobId) -> Mapping[str, Any] | None:
+        return await self._runner.read(lambda tx: plans.plan(tx, job_id))
+
+    async def save_prediction(self, prediction: Prediction) -> None:
+        await self._runner.write(lambda tx: plans.save_prediction(tx, prediction), label="prediction")
+
+    async def prediction(self, job_id: JobId) -> Prediction | None:
+        return await self._runner.read(lambda tx: plans.prediction(tx, job_id))
+
+    async def predictions(self, query: PredictionQuery) -> Sequence[Prediction]:
+        return await self._runner.read(lambda tx: plans.predictions(tx, query))
 
     # --- people -------------------------------------------------------------------------------------------------
 

@@ -211,6 +211,16 @@ class ListContract:
         await store.commit([step(closing, LeaseClosed(LATER, "gone"))[1]], label="test")
         assert (await store.due(LATER, 10)).orders == (more.id,)
 
+    async def test_a_task_at_work_whose_machines_are_all_gone_is_stranded(self, store: Store) -> None:
+        family = await running(store)
+        await submitted(store, "waiting")
+        for lease in family.leases:
+            assert await store.stranded(10) == ()
+            await store.commit([step(lease, LeaseClosed(NOW, "gone"))[1]], label="test")
+        assert await store.stranded(10) == (family.task.id,)
+        await store.commit([step(family.task, TaskRetried(NOW, "lost", NOW, False, True))[1]], label="test")
+        assert await store.stranded(10) == ()
+
     async def test_jobs_are_due_when_their_tasks_are_over_or_people_want_something(self, store: Store) -> None:
         done, (task,) = await submitted(store, "done")
         wanted, _ = await submitted(store, "wanted")

@@ -53,6 +53,13 @@ def test_a_lease_without_a_machine_cannot_miss_it() -> None:
     assert after(a_lease(), Absent(), at=NOW + timedelta(days=1)) == a_lease()
 
 
+def test_an_order_without_a_call_to_make_follows_from_its_leases() -> None:
+    active, asked, closed = a_lease(0, active=True), a_lease(1), after(a_lease(1), Refused("full"))
+    assert leases.conclusion((active, asked)) is None
+    assert leases.conclusion((active, a_lease(1, active=True))) == Answered(), "a listing has shown every machine"
+    assert leases.conclusion((active, closed)) == NotWanted()
+
+
 def test_a_listed_end_closes_the_lease_whatever_its_phase() -> None:
     gone = Found(machine(MachineState.GONE))
     for lease in (a_lease(), a_lease(active=True), after(a_lease(active=True), CloseWanted("done"))):

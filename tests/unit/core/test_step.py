@@ -94,6 +94,20 @@ def test_silence_while_nobody_listened_is_not_the_nodes() -> None:
     assert advance(tree, view) == ()
 
 
+def test_an_agent_that_nobody_listened_for_is_given_its_time() -> None:
+    tree = a_tree()
+    started = tuple(replace(le, node_id=None, deadline_at=NOW + FACTS.boot_time) for le in tree.leases)
+    waiting = replace(tree, leases=started, nodes=())
+    much_later = NOW + timedelta(hours=3)
+    for listened, phases in (
+        (POLICY.enrol_patience - timedelta(seconds=1), set()),
+        (POLICY.enrol_patience, {LeasePhase.CLOSING}),
+    ):
+        view = View(SPEC, FACTS, POLICY, much_later, watching_since=much_later - listened)
+        changes = advance(replace(waiting, attempt=None), view)
+        assert {change.after.phase for change in changes if isinstance(change.after, Lease)} == phases
+
+
 def test_a_failed_attempt_keeps_its_healthy_machines_for_the_next() -> None:
     tree = running(a_tree())
     assert tree.attempt is not None
