@@ -91,6 +91,26 @@ class Progress:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What was expected of a job and what came of it: estimates when it is planned, the rest when it has ended."""
+
+    job_id: JobId
+    framework: str | None = None
+    model_class: str | None = None
+    team: str | None = None
+    gpu: str | None = None
+    gpus: int | None = None
+    nodes: int | None = None
+    estimated_hours: float | None = None
+    estimated_cost: MicroUsd | None = None
+    actual_hours: float | None = None
+    actual_cost: MicroUsd | None = None
+    steps: int | None = None
+    rate: float | None = None  # steps per second
+    ended_at: datetime | None = None
+
+
 # --- people ---------------------------------------------------------------------------------------
 
 

@@ -82,6 +82,32 @@ stream_segments = Table(
     word("cursors"),
 )
 
+# --- what was planned, and what came of it ------------------------------------------------------------
+
+plans = Table("plans", metadata, key("job_id", ForeignKey("jobs.id")), word("body"), moment("created_at"))
+
+predictions = Table(
+    "predictions",
+    metadata,
+    key("job_id", ForeignKey("jobs.id")),
+    word("framework", null=True),
+    word("model_class", null=True),
+    word("team", null=True),
+    word("gpu", null=True),
+    whole("gpus", null=True),
+    whole("nodes", null=True),
+    number("estimated_hours", null=True),
+    money("estimated_cost_microusd", null=True),
+    dollars("estimated_cost_usd", "estimated_cost_microusd"),
+    number("actual_hours", null=True),
+    money("actual_cost_microusd", null=True),
+    dollars("actual_cost_usd", "actual_cost_microusd"),
+    big("steps", null=True),
+    number("rate", null=True),
+    moment("ended_at", null=True),
+)
+Index("ix_predictions_newest", predictions.c.ended_at)
+
 # --- people -------------------------------------------------------------------------------------------
 
 users = Table(
