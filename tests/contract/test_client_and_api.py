@@ -52,6 +52,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "jobs": lambda client: client.jobs(),
     "all_jobs": lambda client: list(client.all_jobs()),
     "is_over": lambda client: client.is_over(ID),
+    "wait": lambda client: client.wait(ID),
+    "updates": lambda client: list(client.updates(ID)),
     "cancel": lambda client: client.cancel(ID),
     "hold": lambda client: client.hold(ID, "why"),
     "release": lambda client: client.release(ID),

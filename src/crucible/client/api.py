@@ -9,9 +9,12 @@ from urllib.parse import quote
 from crucible.client import shapes
 from crucible.client.endpoint import Endpoint
 from crucible.client.following import LogReader, OnTrouble, Patience
+from crucible.client.shapes import TERMINAL
 from crucible.client.transport import Query, Stream, Transport
+from crucible.client.watching import updates, wait_for_end
 
-TERMINAL = frozenset({"completed", "failed", "cancelled"})
+__all__ = ["PAGE", "TERMINAL", "Client"]
+
 # What the server gives in one page at most.
 PAGE = 200
 
@@ -70,6 +73,16 @@ class Client:
 
     def is_over(self, job_id: str) -> bool:
         return self.job(job_id)["status"] in TERMINAL
+
+    def wait(
+        self, job_id: str, *, timeout_s: float | None = None, on_trouble: OnTrouble | None = None
+    ) -> shapes.JobView:
+        """The job once it is over. Raises JobNotOver after `timeout_s`."""
+        return wait_for_end(self, job_id, timeout_s=timeout_s, on_trouble=on_trouble)
+
+    def updates(self, job_id: str, *, on_trouble: OnTrouble | None = None) -> Iterator[shapes.JobView]:
+        """The job now, then each time that something about it has changed, until it is over."""
+        return updates(self, job_id, on_trouble=on_trouble)
 
     def cancel(self, job_id: str) -> shapes.Changed:
         return self._change(job_id, "cancel")

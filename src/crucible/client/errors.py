@@ -8,6 +8,9 @@ LocalServerFailed      the embedded server did not start
 ServerNotInstalled     the embedded server is not part of this installation
 AmbiguousJob           several jobs fit the name that was given
 JobNotOver             a wait ended before the job did
+JobFailed              the job whose result was asked for ended without one: `details` has its id and reason
+  JobCancelled         because somebody cancelled it
+ClientClosed           the client was closed while it was used
 BadConfiguration       an environment variable or a configuration file is wrong
 
 Everything else is raised as the class of `crucible.model.errors` that the server named.
@@ -54,6 +57,18 @@ class AmbiguousJob(InvalidRequest):
 class JobNotOver(PlatformError):
     code = "timeout"
     status = 504
+
+
+class JobFailed(PlatformError):
+    code = "job_failed"
+
+
+class JobCancelled(JobFailed):
+    code = "job_cancelled"
+
+
+class ClientClosed(PlatformError):
+    code = "client_closed"
 
 
 class BadConfiguration(InvalidRequest):

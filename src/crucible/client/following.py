@@ -40,14 +40,19 @@ class Patience:
         self._pause_s = SHORTEST_PAUSE_S
 
     def failed(self, error: PlatformError) -> None:
+        time.sleep(self.pause_after(error))
+
+    def pause_after(self, error: PlatformError) -> float:
+        """How long to wait before the next try, for who must not block."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
             self._on_trouble(error)
         if now - self._since >= self._give_up_after_s:
             raise error
-        time.sleep(self._pause_s)
-        self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
+        pause_s = self._pause_s
+        self._pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        return pause_s
 
     def insist(self, call: Callable[[], T]) -> T:
         """The result of a repeatable call, however often it takes."""

@@ -3,6 +3,9 @@ server may leave out or add fields, so whatever is optional is read with `.get`.
 
 from typing import Any, NotRequired, TypedDict
 
+# Statuses that never change again.
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+
 
 class Selected(TypedDict, total=False):
     provider: str | None

@@ -9,13 +9,20 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 from urllib.parse import urlencode
 
 from crucible import __version__
 from crucible.client.endpoint import Endpoint
-from crucible.client.errors import ConnectionLost, ServerError, ServerTimeout, ServerUnreachable, from_reply
+from crucible.client.errors import (
+    ClientClosed,
+    ConnectionLost,
+    ServerError,
+    ServerTimeout,
+    ServerUnreachable,
+    from_reply,
+)
 from crucible.model.errors import Busy
 
 Query = Mapping[str, str | int | float | bool | None]
@@ -28,11 +35,13 @@ MAX_STREAM_LINE_BYTES = 1 << 20
 REPEAT_AFTER_S = (0.05, 0.5)
 # Nobody at a terminal waits longer than this for a server that says "later".
 LONGEST_BUSY_WAIT_S = 5.0
+# Connections kept open between requests: one for a command, a few for threads that share a client.
+MOST_KEPT = 4
 
 
 class Transport:
-    """`relocate` is asked once when nobody listens at the address: the embedded server may have moved, or must be
-    started first."""
+    """May be used by several threads. `relocate` is asked once when nobody listens at the address: the embedded server
+    may have moved, or must be started first."""
 
     def __init__(
         self, endpoint: Endpoint, *, relocate: Callable[[], Endpoint] | None = None, timeout_s: float = 30.0
@@ -42,7 +51,10 @@ class Transport:
         self.timeout_s = timeout_s
         self.has_answered = False
         self._relocate = relocate
-        self._kept: http.client.HTTPConnection | None = None
+        # Lists, because append, pop and remove are atomic: an import of threading would cost every command.
+        self._kept: list[http.client.HTTPConnection] = []
+        self._sockets: list[socket.socket] = []  # those that may be open, for `abort`
+        self._is_aborted = False
 
     def call(
         self,
@@ -63,7 +75,7 @@ class Transport:
             try:
                 return self._exchange(method, _target(path, query), sent, all_headers)
             except ConnectionLost:
-                if pause is None or not repeatable:
+                if pause is None or not repeatable or self._is_aborted:
                     raise
                 time.sleep(pause)
             except Busy as busy:  # it said no before doing anything: safe for every method
@@ -108,9 +120,20 @@ class Transport:
             return connection.getresponse().status
 
     def close(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        while self._kept:
+            self._kept.pop().close()
+
+    def abort(self) -> None:
+        """For another thread than the one that waits: what is being asked ends as a lost connection, and whatever is
+        asked later is refused. A server that is still being connected to is let go when it answers or times out."""
+        self._is_aborted = True
+        for sock in tuple(self._sockets):
+            try:
+                # Past TLS's own way of ending: that one would wait for the other side.
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.close()
 
     # --- one request -----------------------------------------------------------------------------
 
@@ -136,6 +159,7 @@ class Transport:
     ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
         connection = connection or self._connect()
         try:
+            self._remember(connection.sock)
             with _translated(self.endpoint):
                 connection.request(method, self._prefix() + target, body=body, headers=self._headers(headers))
                 response = connection.getresponse()
@@ -179,16 +203,29 @@ class Transport:
     def _prefix(self) -> str:
         return self.endpoint.split().path.rstrip("/")
 
+    def _remember(self, sock: socket.socket) -> None:
+        """First remembered, then asked whether to go on: `abort` does the same the other way round, so one of the two
+        notices."""
+        if sock not in self._sockets:
+            for closed in [old for old in self._sockets if old.fileno() < 0]:
+                with suppress(ValueError):  # another thread was first
+                    self._sockets.remove(closed)
+            self._sockets.append(sock)
+        if self._is_aborted:
+            raise ClientClosed("the client was closed; nothing was asked")
+
     def _take(self) -> http.client.HTTPConnection | None:
         """A connection that is still open. Only reads use it: if the server closed it meanwhile, they are repeated."""
-        kept, self._kept = self._kept, None
-        return kept
+        try:
+            return self._kept.pop()
+        except IndexError:
+            return None
 
     def _keep(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
-        if response.will_close or self._kept is not None:
+        if response.will_close or self._is_aborted or len(self._kept) >= MOST_KEPT:
             connection.close()
         else:
-            self._kept = connection
+            self._kept.append(connection)
 
 
 class Stream:
