@@ -94,15 +94,31 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One measured training or inference rate of a whole machine."""
+    """One measured rate of all machines together. Rates of one source, model, precision and kind can be compared."""
 
     framework: str
-    model: str  # "resnet50", "llama2_70b_lora"
+    model: str  # "resnet50", "llama2-70b-lora": an architecture where it is one
     model_class: str
     gpu: str
-    gpus: int
+    gpus: int  # of one machine
     nodes: int
     precision: str
     rate: float
     unit: str  # "samples/s", "tokens/s", "runs/h"
     source: str
+    is_inference: bool = False
+    fabric: Fabric = Fabric.STANDARD  # what joins the machines, if there are several
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A well-known model. `active` is less than `parameters` where a token meets only some experts."""
+
+    name: str
+    aliases: tuple[str, ...]  # Hugging Face ids and other names, in small letters
+    model_class: str
+    parameters: float
+    active: float
+    hidden: int | None  # None: it has no one width
+    layers: int | None
+    heads: int | None
