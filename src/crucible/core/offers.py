@@ -205,38 +205,25 @@ def make_table(
     """From values, for tests, builds and refreshes; a shipped catalog is read as columns. A price of a type that is not
     among `types` is left out."""
     types = sorted(types, key=lambda t: (t.provider, t.name))
-    lanes = list(lanes)
+    billing, lanes = list(billing), list(lanes)
     key_of = {(t.provider, t.name): index for index, t in enumerate(types)}
     rows = sorted(
         (p for p in prices if (p.provider, p.instance_type) in key_of),
         key=lambda p: offer_id(p.provider, p.region, p.zone, p.instance_type, p.market),
     )
     sellers, gpus, zones, sources = Codebook(), Codebook(), Codebook([""]), Codebook()
-    for t in types:
-        sellers.code(t.provider)
+    for name in (*(t.provider for t in types), *(b.provider for b in billing)):
+        sellers.code(name)
     regions = Codebook(f"{p.provider}:{p.region}" for p in rows)
     for lane in lanes:
         regions.code(lane.source)
         regions.code(lane.target)
     for region in regions.names:
         sellers.code(region.partition(":")[0])
-    shapes = Shapes(
-        name=tuple(t.name for t in types),
-        seller=codes(sellers.code(t.provider) for t in types),
-        gpu=codes(UNKNOWN if t.gpu is None else gpus.code(t.gpu) for t in types),
-        gpus=ints(t.gpus for t in types),
-        gpu_memory_gib=floats(t.gpu_memory_gib for t in types),
-        cpus=floats(t.cpus for t in types),
-        memory_gib=floats(t.memory_gib for t in types),
-        disk_gib=floats(t.disk_gib for t in types),
-        network_gbps=floats(t.network_gbps for t in types),
-        fabric=ints(t.fabric for t in types),
-        backend=tuple(t.backend for t in types),
-    )
     risk = HazardBook(hazards)
     return OfferTable(
         sellers=seller_columns(sellers.names, billing),
-        shapes=shapes,
+        shapes=shape_columns(types, sellers, gpus),
         places=place_columns(regions.names, sellers, lanes),
         gpus=gpus.names,
         shape=codes(key_of[p.provider, p.instance_type] for p in rows),
@@ -294,6 +281,22 @@ def seller_columns(names: Sequence[str], billing: Iterable[Billing]) -> Sellers:
         start_s=floats(b.start_s for b in known_rules),
         egress_usd_per_gb=floats(b.egress_usd_per_gb for b in known_rules),
         max_nodes=ints(b.max_nodes for b in known_rules),
+    )
+
+
+def shape_columns(types: Sequence[InstanceType], sellers: Codebook, gpus: Codebook) -> Shapes:
+    return Shapes(
+        name=tuple(t.name for t in types),
+        seller=codes(sellers.code(t.provider) for t in types),
+        gpu=codes(UNKNOWN if t.gpu is None else gpus.code(t.gpu) for t in types),
+        gpus=ints(t.gpus for t in types),
+        gpu_memory_gib=floats(t.gpu_memory_gib for t in types),
+        cpus=floats(t.cpus for t in types),
+        memory_gib=floats(t.memory_gib for t in types),
+        disk_gib=floats(t.disk_gib for t in types),
+        network_gbps=floats(t.network_gbps for t in types),
+        fabric=ints(t.fabric for t in types),
+        backend=tuple(t.backend for t in types),
     )
 
 
