@@ -27,4 +27,6 @@ class Policy:
     capacity_retry: timedelta = timedelta(seconds=5)  # look again for a free place, if nothing woke us before
     loss_pause_max: timedelta = timedelta(seconds=60)
     loss_limit: int = 100  # a task that loses its machine so often has another problem
+    price_refresh: timedelta = timedelta(minutes=15)
+    price_stale: timedelta = timedelta(hours=1)  # older prices are used, and said to be old
     orphan_after: timedelta = timedelta(hours=24)  # an idle agent that hears from nobody ends itself

@@ -38,6 +38,18 @@ class PriceFacts:
     interruption_rate: float | None = None  # of one machine, per hour
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A source as it was met last. A success takes the error away."""
+
+    name: str
+    refreshed_at: datetime | None = None  # the last success
+    rows: int = 0
+    changed: int = 0  # new, changed or withdrawn at that time
+    error: str | None = None
+    failed_at: datetime | None = None
+
+
 class PriceMark(NamedTuple):
     """Differs whenever the stored prices do."""
 

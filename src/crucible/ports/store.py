@@ -16,7 +16,7 @@ from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Princi
 from crucible.model.task import Task
 from crucible.model.tree import Tally as Tally
 from crucible.model.tree import TaskTree as TaskTree
-from crucible.ports.prices import PriceFacts, PriceKey, PriceMark, PriceQuery
+from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +204,23 @@ class Store(Protocol):
         feed: str,
         prices: Sequence[Price],
         now: datetime,
+        *,
         facts: Mapping[tuple[str, str, str], PriceFacts] | None = None,
+        yields_to: Collection[str] = (),
     ) -> int:
         """`prices` are all that `feed` knows now: what it told before and no longer does is withdrawn, an older price
-        than the one we have of it is not taken, and a row of another feed is taken over. A changed price joins the
-        history. Returns how many were new, changed or withdrawn. `facts` are by provider, region and type."""
+        than the one we have of it is not taken, and a row of another feed is taken over, unless that one is among
+        `yields_to`. A changed price joins the history. Returns how many were new, changed or withdrawn. `facts` are by
+        provider, region and type."""
+        ...
+
+    async def price_feed_failed(self, feed: str, error: str, now: datetime) -> None:
+        """What it told before stays."""
+        ...
+
+    async def price_feeds(self) -> Sequence[Feed]: ...
+    async def forget_price_feed(self, feed: str) -> None:
+        """With all that it told."""
         ...
 
     async def prices(self, after: PriceKey | None = None, limit: int = 1000) -> Sequence[Price]:
@@ -222,8 +234,6 @@ class Store(Protocol):
     async def price_mark(self) -> PriceMark:
         """Cheap to ask: the prices have not changed as long as it has not."""
         ...
-
-    async def price_feeds(self) -> Sequence[str]: ...
 
     # --- plans and what came of them ---------------------------------------------------------------------------
     async def save_plan(self, job_id: JobId, body: Mapping[str, Any], now: datetime) -> None:

@@ -3,7 +3,7 @@ market; seed 000's two prices of a row are generated columns."""
 
 from sqlalchemy import CheckConstraint, Column, Computed, Index, Numeric, Table, UniqueConstraint
 
-from crucible.store.columns import Serial, dollars, metadata, moment, money, number, whole, word
+from crucible.store.columns import Serial, dollars, key, metadata, moment, money, number, whole, word
 
 MARKETS = "market IN ('on_demand', 'spot', 'reserved')"
 
@@ -41,6 +41,18 @@ gpu_pricing = Table(
 )
 Index("ix_gpu_pricing_updated", gpu_pricing.c.last_updated)
 Index("ix_gpu_pricing_of_feed", gpu_pricing.c.feed)
+
+# Who tells prices, as it was met last: a success takes the error away.
+price_feeds = Table(
+    "price_feeds",
+    metadata,
+    key("name"),
+    moment("refreshed_at", null=True),
+    whole("rows"),
+    whole("changed"),
+    word("error", null=True),
+    moment("failed_at", null=True),
+)
 
 price_history = Table(
     "price_history",

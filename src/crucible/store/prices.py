@@ -1,7 +1,7 @@
 """Prices: what is charged now, and every change of it. Saving is told everything that one source knows; who wins where
 two sources tell a price of the same thing is decided by whoever saves."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from crucible.model.catalog import Price
 from crucible.model.offer import Market
 from crucible.model.units import MicroUsd
-from crucible.ports.prices import PriceFacts, PriceKey, PriceMark, PriceQuery, key_of
-from crucible.store.mapping import clean, micros, moment
-from crucible.store.price_tables import gpu_pricing, price_history
+from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery, key_of
+from crucible.store.mapping import Rows, clean, micros, moment
+from crucible.store.price_tables import gpu_pricing, price_feeds, price_history
 from crucible.store.sql import Among, Row, Sql, Transaction, as_list
 
 # A year to compare with, and a little more.
@@ -22,6 +22,7 @@ HISTORY_KEPT = timedelta(days=400)
 # Saves take turns; readers go on.
 LOCK = "LOCK TABLE gpu_pricing IN SHARE ROW EXCLUSIVE MODE"
 
+FEEDS = Rows(Feed, price_feeds)
 NOTHING_KNOWN = PriceFacts()
 KEY = ("provider", "region", "zone", "instance_type", "market")
 _WORDS = {market: market.name.lower() for market in Market}
@@ -53,6 +54,15 @@ _REMEMBER = Sql(
         {c.name: bindparam(c.name) for c in price_history.columns if c.computed is None and c.name != "id"}
     )
 )
+_FEED = upsert(price_feeds).values(FEEDS.parameters())
+_MET = Sql(
+    _FEED.on_conflict_do_update(index_elements=["name"], set_={c.name: _FEED.excluded[c.name] for c in FEEDS.columns})
+)
+_FAILED = Sql(
+    _FEED.on_conflict_do_update(
+        index_elements=["name"], set_={"error": _FEED.excluded.error, "failed_at": _FEED.excluded.failed_at}
+    )
+)
 _WITHDRAW = Sql(delete(gpu_pricing).where(_P.id == bindparam("row")))
 _FORGET = Sql(delete(price_history).where(_H.as_of < bindparam("before")))
 _MARK = Sql(select(func.count(), func.coalesce(func.max(_P.last_updated), 0)).select_from(gpu_pricing))
@@ -72,11 +82,13 @@ def save(
     prices: Sequence[Price],
     now: datetime,
     facts: Mapping[tuple[str, str, str], PriceFacts],
+    yields_to: Collection[str],
 ) -> int:
     if tx.is_shared:
         tx.script([LOCK])
     told = _newest(prices)
     known = _known(tx, feed, {key.provider for key in told})
+    told = {key: price for key, price in told.items() if key not in known or known[key].feed not in yields_to}
     # Always later than before: a reader tells by it whether anything has changed.
     written = max(micros(now), mark(tx).newest + 1)
     news = [(key, price) for key, price in sorted(told.items()) if _is_news(known.get(key), price, feed)]
@@ -86,7 +98,9 @@ def save(
     tx.run_many(_SAVE, [_packed(price, feed, written, facts) for _, price in news])
     tx.run_many(_REMEMBER, [_remembered(price) for price in changes])
     tx.run(_FORGET, {"before": micros(now - HISTORY_KEPT)})
-    return len(changes) + len(gone)
+    changed = len(changes) + len(gone)
+    tx.run(_MET, FEEDS.pack(Feed(name=feed, refreshed_at=now, rows=len(told), changed=changed)))
+    return changed
 
 
 def _newest(prices: Iterable[Price]) -> dict[PriceKey, Price]:
@@ -140,17 +154,11 @@ def _remembered(price: Price) -> dict[str, Any]:
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
-_FEEDS = Sql(select(_P.feed).distinct().order_by(_P.feed))
-
 
 def mark(tx: Transaction) -> PriceMark:
     row = tx.row(_MARK)
     assert row is not None
     return PriceMark(int(row[0]), int(row[1]))
-
-
-def feeds(tx: Transaction) -> Sequence[str]:
-    return [row[0] for row in tx.rows(_FEEDS)]
 
 
 def page(tx: Transaction, after: PriceKey | None, limit: int) -> Sequence[Price]:
@@ -205,3 +213,26 @@ def _price(row: Row) -> Price:
 def _key_in(row: Row) -> PriceKey:
     provider, region, zone, instance_type, market = row
     return PriceKey(provider, region, zone, instance_type, _MARKETS[market])
+
+
+# --- feeds ----------------------------------------------------------------------------------------------------------
+
+_FEEDS = Sql(select(*FEEDS.columns).order_by(price_feeds.c.name))
+_FORGET_PRICES = Sql(delete(gpu_pricing).where(_P.feed == bindparam("feed")))
+_FORGET_FEED = Sql(delete(price_feeds).where(price_feeds.c.name == bindparam("feed")))
+
+
+def failed(tx: Transaction, feed: str, error: str, now: datetime) -> None:
+    """What it told before stays."""
+    tx.run(_FAILED, FEEDS.pack(Feed(name=feed, error=error, failed_at=now)))
+
+
+def feeds(tx: Transaction) -> Sequence[Feed]:
+    return FEEDS.unpack_all(tx.rows(_FEEDS))
+
+
+def forget(tx: Transaction, feed: str) -> None:
+    if tx.is_shared:
+        tx.script([LOCK])
+    for sql in (_FORGET_PRICES, _FORGET_FEED):
+        tx.run(sql, {"feed": feed})

@@ -13,7 +13,7 @@ from crucible.model.lease import Lease, Node, Order
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
 from crucible.model.tree import Tally, TaskTree
-from crucible.ports.prices import PriceFacts, PriceKey, PriceMark, PriceQuery
+from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
 from crucible.store import commits, entities, lists, people, plans, prices, records, submissions, trees
 from crucible.store.claims import Claims
@@ -161,9 +161,13 @@ class SqlStore:
         feed: str,
         prices: Sequence[Price],
         now: datetime,
+        *,
         facts: Mapping[tuple[str, str, str], PriceFacts] | None = None,
+        yields_to: Collection[str] = (),
     ) -> int:
-        return await self._runner.write(lambda tx: save_prices(tx, feed, prices, now, facts or {}), label="prices")
+        return await self._runner.write(
+            lambda tx: save_prices(tx, feed, prices, now, facts or {}, yields_to), label="prices"
+        )
 
     async def prices(self, after: PriceKey | None = None, limit: int = 1000) -> Sequence[Price]:
         return await self._runner.read(lambda tx: prices.page(tx, after, limit))
@@ -174,8 +178,14 @@ class SqlStore:
     async def price_mark(self) -> PriceMark:
         return await self._runner.read(prices.mark)
 
-    async def price_feeds(self) -> Sequence[str]:
+    async def price_feed_failed(self, feed: str, error: str, now: datetime) -> None:
+        await self._runner.write(lambda tx: prices.failed(tx, feed, error, now), label="prices")
+
+    async def price_feeds(self) -> Sequence[Feed]:
         return await self._runner.read(prices.feeds)
+
+    async def forget_price_feed(self, feed: str) -> None:
+        await self._runner.write(lambda tx: prices.forget(tx, feed), label="prices")
 
     # --- plans and what came of them ----------------------------------------------------------------------------
 

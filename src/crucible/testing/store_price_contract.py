@@ -9,7 +9,7 @@ from typing import Any
 from crucible.model.catalog import Price
 from crucible.model.offer import Fabric, Market
 from crucible.model.units import MicroUsd
-from crucible.ports.prices import PriceFacts, PriceQuery, key_of
+from crucible.ports.prices import Feed, PriceFacts, PriceQuery, key_of
 from crucible.ports.store import Store
 from crucible.testing.specimens import LATER, NOW
 
@@ -38,7 +38,7 @@ class PriceContract:
             a_price(0, provider="onprem", region="berlin", zone="", market=Market.RESERVED),
         ]
         facts = {("aws", "us-east-1", "p5.48xlarge"): PriceFacts(gpu_type="H100", interconnect=Fabric.HIGH)}
-        assert await store.save_prices("test", prices, NOW, facts) == 3
+        assert await store.save_prices("test", prices, NOW, facts=facts) == 3
         assert sorted(await store.prices(), key=key_of) == sorted(prices, key=key_of)
 
     async def test_pages_leave_nothing_out(self, store: Store) -> None:
@@ -87,9 +87,37 @@ class PriceContract:
         assert await store.save_prices("contract", [a_price(3)], LATER) == 1
         assert [price.price for price in await store.prices()] == [3_000_000]
         assert await store.save_prices("market", [], LATER) == 0
-        assert await store.price_feeds() == ["contract"]
-        assert await store.save_prices("contract", [], LATER) == 1
-        assert await store.price_feeds() == []
+        assert len(await store.prices()) == 1
+
+    async def test_a_feed_yields_to_those_that_come_before_it(self, store: Store) -> None:
+        await store.save_prices("contract", [a_price(3)], NOW)
+        told = [a_price(4, as_of=LATER), a_price(5, zone="b")]
+        for changed in (1, 0):
+            assert await store.save_prices("market", told, LATER, yields_to=["contract"]) == changed
+        assert {price.price for price in await store.prices()} == {3_000_000, 5_000_000}
+        await store.save_prices("contract", [], LATER)
+        assert await store.save_prices("market", told, LATER, yields_to=["contract"]) == 1
+        assert {price.price for price in await store.prices()} == {4_000_000, 5_000_000}
+
+    async def test_a_feed_that_fails_keeps_its_prices_and_says_why(self, store: Store) -> None:
+        await store.save_prices("b", [a_price(), a_price(zone="b")], NOW)
+        await store.price_feed_failed("b", "no route to host", SOON)
+        await store.price_feed_failed("a", "key rejected", SOON)
+        assert list(await store.price_feeds()) == [
+            Feed(name="a", error="key rejected", failed_at=SOON),
+            Feed(name="b", refreshed_at=NOW, rows=2, changed=2, error="no route to host", failed_at=SOON),
+        ]
+        assert len(await store.prices()) == 2
+        await store.save_prices("b", [a_price()], LATER)
+        assert (await store.price_feeds())[1] == Feed(name="b", refreshed_at=LATER, rows=1, changed=1)
+
+    async def test_a_feed_is_forgotten_with_what_it_told(self, store: Store) -> None:
+        await store.save_prices("a", [a_price()], NOW)
+        await store.save_prices("b", [a_price(zone="b")], NOW)
+        await store.forget_price_feed("a")
+        assert [price.zone for price in await store.prices()] == ["b"]
+        assert [feed.name for feed in await store.price_feeds()] == ["b"]
+        assert len(await store.price_history(PriceQuery())) == 2
 
     async def test_the_mark_moves_with_every_change_and_only_then(self, store: Store) -> None:
         marks = [await store.price_mark()]

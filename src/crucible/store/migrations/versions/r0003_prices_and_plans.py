@@ -12,6 +12,7 @@ MARKETS = "market IN ('on_demand', 'spot', 'reserved')"
 
 def upgrade() -> None:
     create_gpu_pricing()
+    create_price_feeds()
     create_price_history()
     create_plans()
     create_predictions()
@@ -50,6 +51,19 @@ def create_gpu_pricing() -> None:
     )
     op.create_index("ix_gpu_pricing_updated", "gpu_pricing", ["last_updated"])
     op.create_index("ix_gpu_pricing_of_feed", "gpu_pricing", ["feed"])
+
+
+def create_price_feeds() -> None:
+    op.create_table(
+        "price_feeds",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("refreshed_at", sa.BigInteger(), nullable=True),
+        sa.Column("rows", sa.Integer(), nullable=False),
+        sa.Column("changed", sa.Integer(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("failed_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name="pk_price_feeds"),
+    )
 
 
 def create_price_history() -> None:
