@@ -1,0 +1,154 @@
+"""What interruptions do to work that saves itself now and then: how long it takes, how long it is paid for, and how
+likely it ends in time. Columns in, columns out, one row per candidate, hours everywhere. No prices: see `core.cost`.
+
+The model. A gang works in pieces; each but the last ends with a checkpoint that stops the work. Interruptions come at
+a constant rate while machines are paid for: during work, during a checkpoint, and while a new gang boots and loads.
+Each sends the job back to its last checkpoint: it waits for machines, unpaid and so with nothing to lose, boots,
+loads, and does the piece again. docs/cost-model.md derives the formulas."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from crucible.core.lateness import NEVER, STEEPEST, Losses, Pieces, in_time, losses
+from crucible.core.offers import Floats
+
+SHORTEST_H = 1 / 3600  # nobody saves more often than every second; keeps pieces countable where a checkpoint is free
+BISECTIONS = 24  # of a bracket as long as the expected delay: to a ten-millionth of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    work_h: Floats
+    hazard: Floats  # interruptions of the whole gang per hour; NaN: unknown, and so is every answer
+    checkpoint_h: Floats  # one checkpoint stops the work for so long
+    restart_h: Floats  # from an interruption until work goes on: machines, boot, load
+    billed_restart_h: Floats  # the last part of it, in which machines are paid for
+    interval_h: Floats  # between checkpoints; NaN: choose the best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Expected, from the first moment of work to the end; inf where the work never gets done."""
+
+    interval_h: Floats  # of work between checkpoints; all of the work where there is none
+    wall_h: Floats
+    billed_h: Floats  # of each machine
+    interruptions: Floats
+
+
+def optimal_interval(checkpoint_h: Floats, hazard: Floats) -> Floats:
+    """Daly's, of higher order; inf where nothing can happen."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_life = 1 / hazard
+        root = np.sqrt(checkpoint_h * hazard / 2)
+        interval = 2 * mean_life * root * (1 + root / 3 + root * root / 9) - checkpoint_h
+    interval = np.where(root < 1, interval, mean_life)  # lives shorter than two checkpoints; unknown stays unknown
+    return np.where(hazard == 0, np.inf, np.maximum(interval, SHORTEST_H))
+
+
+def course(exposure: Exposure) -> Course:
+    """Exact for a constant hazard."""
+    hazard, interval = exposure.hazard, _interval(exposure)
+    pieces = _pieces(exposure, interval)
+    lost = pieces.count * np.expm1(_steep(hazard * pieces.length)) + np.expm1(_steep(hazard * pieces.last))
+    lost *= np.exp(_steep(hazard * exposure.billed_restart_h))
+    billed = np.divide(lost, hazard, out=pieces.total.copy(), where=hazard != 0)
+    wall = billed + lost * (exposure.restart_h - exposure.billed_restart_h)
+    if np.any(lost > NEVER):
+        billed, wall, lost = (np.where(lost > NEVER, np.inf, column) for column in (billed, wall, lost))
+    return Course(interval_h=interval, wall_h=wall, billed_h=billed, interruptions=lost)
+
+
+def finish_by(exposure: Exposure, course: Course, limit_h: Floats) -> Floats:
+    """The probability that the work is done `limit_h` after its first moment."""
+    return _odds(exposure, course, exposure.restart_h - exposure.billed_restart_h).within(limit_h)
+
+
+def billed_within(exposure: Exposure, course: Course, limit_h: Floats) -> Floats:
+    """The probability that no machine is paid for longer than `limit_h`."""
+    return _odds(exposure, course, np.zeros_like(exposure.work_h)).within(limit_h)
+
+
+def wall_quantile(exposure: Exposure, course: Course, q: float) -> Floats:
+    """The least hours within which the work is done with probability `q`, 0 < q < 1. Some forty times the price of
+    `finish_by`: for a few candidates, not for all."""
+    return _quantile(exposure, course, exposure.restart_h - exposure.billed_restart_h, q)
+
+
+def billed_quantile(exposure: Exposure, course: Course, q: float) -> Floats:
+    return _quantile(exposure, course, np.zeros_like(exposure.work_h), q)
+
+
+# --- pieces of work -----------------------------------------------------------------------------------
+
+
+def _interval(exposure: Exposure) -> Floats:
+    """The user's, or the best: pieces of one length, as many as make Daly's interval cheapest. With x = work / interval
+    the overhead of n pieces is x²/n + n - 1 checkpoints, so n + 1 are better than n once x² passes n (n + 1)."""
+    daly = optimal_interval(exposure.checkpoint_h, exposure.hazard)
+    ratio = exposure.work_h / daly
+    best = exposure.work_h / np.maximum(np.ceil(np.sqrt(ratio * ratio + 0.25) - 0.5), 1)
+    wanted = np.where(np.isnan(exposure.interval_h), best, exposure.interval_h)
+    return np.minimum(wanted, exposure.work_h)
+
+
+def _pieces(exposure: Exposure, interval: Floats) -> Pieces:
+    work, checkpoint = exposure.work_h, exposure.checkpoint_h
+    ratio = np.divide(work, interval, out=np.ones_like(work), where=interval != 0)
+    count = np.ceil(ratio * (1 - 1e-12)) - 1  # five fifths of the work are five pieces, whatever the last bit says
+    return Pieces(count, interval + checkpoint, work - count * interval, work + count * checkpoint)
+
+
+def _steep(exponent: Floats) -> Floats:
+    return np.minimum(exponent, STEEPEST)
+
+
+# --- distribution -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Odds:
+    """What a limit is asked of. Rows that nothing can happen to are not among `rows`."""
+
+    total: Floats
+    rows: npt.NDArray[np.intp]
+    pieces: Pieces
+    hazard: Floats
+    restart: Floats
+    lost: Losses
+
+    def within(self, limit_h: Floats) -> Floats:
+        late = limit_h - self.total
+        result = (late >= 0).astype(np.float64)
+        if len(self.rows):
+            result[self.rows] = in_time(self.pieces, self.hazard, self.lost, self.restart, late[self.rows])
+        return result
+
+
+def _odds(exposure: Exposure, course: Course, wait_h: Floats) -> _Odds:
+    pieces = _pieces(exposure, course.interval_h)
+    rows = np.flatnonzero(exposure.hazard != 0)
+    part = Pieces(*(getattr(pieces, field.name)[rows] for field in fields(Pieces)))
+    hazard, boot, wait = (column[rows] for column in (exposure.hazard, exposure.billed_restart_h, wait_h))
+    return _Odds(pieces.total, rows, part, hazard, boot + wait, losses(part, hazard, boot, wait))
+
+
+def _quantile(exposure: Exposure, course: Course, wait_h: Floats, q: float) -> Floats:
+    if not 0 < q < 1:
+        raise ValueError(f"a quantile is between 0 and 1, not {q}")
+    odds = _odds(exposure, course, wait_h)
+    low, high = odds.total, np.where(np.isfinite(course.wall_h), np.maximum(course.wall_h, odds.total), odds.total)
+    ends = np.isfinite(course.wall_h)
+    for _ in range(60):
+        short = (odds.within(high) < q) & ends
+        if not np.any(short):
+            break
+        low, high = np.where(short, high, low), np.where(short, odds.total + 2 * (high - odds.total) + 0.01, high)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        enough = odds.within(middle) >= q
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    high = np.where(odds.within(odds.total) >= q, odds.total, high)
+    return np.where(ends, high, course.wall_h)
