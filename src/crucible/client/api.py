@@ -23,12 +23,24 @@ class Client:
     def __init__(self, transport: Transport) -> None:
         self._http = transport
 
+    @classmethod
+    def open(cls, endpoint: str | None = None, token: str | None = None) -> "Client":
+        """A client of the configured server, or of the embedded one, which is started if it must be."""
+        from crucible.client.connecting import Told, connect
+        from crucible.client.speaking import say
+
+        return connect(os.environ, Told(started=say, differs=say), endpoint, token)
+
     @property
     def endpoint(self) -> Endpoint:
         return self._http.endpoint
 
     def close(self) -> None:
         self._http.close()
+
+    def abort(self) -> None:
+        """For another thread: ends what is being asked, and refuses whatever is asked later with ClientClosed."""
+        self._http.abort()
 
     def __enter__(self) -> Self:
         return self

@@ -229,6 +229,7 @@ class Plan(TypedDict):
     rejections: list[dict[str, Any]]
     reason: NotRequired[str | None]
     warnings: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
 
 
 class User(TypedDict):

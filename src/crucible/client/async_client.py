@@ -1,0 +1,193 @@
+"""The same client for asyncio: every method of `Client` by its name, awaited; streams as async iterators. Cancelling
+hangs up. One event loop at a time; any number of tasks."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from crucible.client import shapes, threads
+from crucible.client.api import Client
+from crucible.client.errors import ClientClosed
+from crucible.client.following import TROUBLE, OnTrouble, Patience
+from crucible.client.shapes import TERMINAL
+from crucible.client.watching import Pace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Requests under way at once; the others wait their turn. Streams are not counted: each lasts as long as its job.
+MOST_AT_ONCE = 16
+
+
+def awaited(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    """A method of `Client` as one of `AsyncClient`."""
+
+    @wraps(method)
+    async def asked(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.call(lambda client: method(client, *args, **kwargs))
+
+    return asked
+
+
+class AsyncClient:
+    def __init__(self, connect: Callable[[], Client], *, most_at_once: int = MOST_AT_ONCE) -> None:
+        """`connect` is called by threads, when a connection is first needed and for each that is used at once."""
+        self._connect = connect
+        self._turn = asyncio.Semaphore(most_at_once)
+        self._idle: list[Client] = []
+        self._lines: set[threads.Line] = set()
+        self._is_closed = False
+
+    @classmethod
+    def open(cls, endpoint: str | None = None, token: str | None = None) -> Self:
+        """The configured server, or the embedded one; it is looked for at the first request."""
+        return cls(partial(Client.open, endpoint, token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends whatever is still being asked, with ClientClosed."""
+        self._is_closed = True
+        for line in tuple(self._lines):
+            line.hang_up()
+        while self._idle:
+            self._idle.pop().close()
+
+    async def call(self, do: Callable[[Client], T]) -> T:
+        """Whatever a `Client` can do, in a thread. Cancelled, it may or may not have been done."""
+        async with self._turn:
+            line = self._line(self._idle.pop() if self._idle else None)
+            try:
+                return await threads.call(line, do)
+            finally:
+                self._lines.discard(line)
+                self._keep(line.release())
+
+    async def insist(self, patience: Patience, do: Callable[[Client], T]) -> T:
+        """The result of a repeatable call, however often it takes."""
+        while True:
+            try:
+                result = await self.call(do)
+            except TROUBLE as error:
+                await asyncio.sleep(patience.pause_after(error))
+            else:
+                patience.succeeded()
+                return result
+
+    # --- what waits ------------------------------------------------------------------------------
+
+    async def wait(
+        self, job_id: str, *, timeout_s: float | None = None, on_trouble: OnTrouble | None = None
+    ) -> shapes.JobView:
+        """The job once it is over. Raises JobNotOver after `timeout_s`."""
+        pace, patience = Pace(timeout_s), Patience(on_trouble=on_trouble)
+        while True:
+            job = await self.insist(patience, lambda client: client.job(job_id))
+            if job["status"] in TERMINAL:
+                return job
+            await asyncio.sleep(pace.pause(job))
+
+    async def updates(
+        self, job_id: str, *, on_trouble: OnTrouble | None = None
+    ) -> AsyncGenerator[shapes.JobView, None]:
+        """The job now, then each time that something about it has changed, until it is over."""
+        pace, patience = Pace(), Patience(on_trouble=on_trouble)
+        last: shapes.JobView | None = None
+        while True:
+            job = await self.insist(patience, lambda client: client.job(job_id))
+            if job != last:
+                yield job
+                last = job
+            if job["status"] in TERMINAL:
+                return
+            await asyncio.sleep(pace.pause(job))
+
+    async def logs(
+        self,
+        job_id: str,
+        *,
+        follow: bool = False,
+        offset: int | None = None,
+        tail: int | None = None,
+        since: str | None = None,
+        rank: int | None = None,
+        attempt: int | None = None,
+        on_trouble: OnTrouble | None = None,
+    ) -> AsyncGenerator[shapes.LogRecord, None]:
+        """Lines in order, none lost and none twice, through restarts of the server."""
+        wanted = partial(
+            Client.logs, job_id=job_id, follow=follow, offset=offset, tail=tail, since=since, rank=rank,
+            attempt=attempt, on_trouble=on_trouble,
+        )  # fmt: skip
+        line = self._line(None)
+        try:
+            async for record in threads.stream(line, wanted):
+                yield record
+        finally:
+            self._lines.discard(line)
+
+    async def all_jobs(
+        self, *, status: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> AsyncGenerator[shapes.JobBrief, None]:
+        """Newest first, page by page, at most `limit`."""
+        line = self._line(None)
+        try:
+            async for job in threads.stream(line, partial(Client.all_jobs, status=status, name=name, limit=limit)):
+                yield job
+        finally:
+            self._lines.discard(line)
+
+    # --- the routes ------------------------------------------------------------------------------
+
+    submit = awaited(Client.submit)
+    job = awaited(Client.job)
+    jobs = awaited(Client.jobs)
+    is_over = awaited(Client.is_over)
+    cancel = awaited(Client.cancel)
+    hold = awaited(Client.hold)
+    release = awaited(Client.release)
+    retry = awaited(Client.retry)
+    resume = awaited(Client.resume)
+    events = awaited(Client.events)
+    metrics = awaited(Client.metrics)
+    checkpoints = awaited(Client.checkpoints)
+    artifacts = awaited(Client.artifacts)
+    attempts = awaited(Client.attempts)
+    why = awaited(Client.why)
+    spec = awaited(Client.spec)
+    plan = awaited(Client.plan)
+    validate = awaited(Client.validate)
+    has_package = awaited(Client.has_package)
+    upload_package = awaited(Client.upload_package)
+    me = awaited(Client.me)
+    version = awaited(Client.version)
+    nodes = awaited(Client.nodes)
+    tokens = awaited(Client.tokens)
+    create_token = awaited(Client.create_token)
+    revoke_token = awaited(Client.revoke_token)
+    users = awaited(Client.users)
+    create_user = awaited(Client.create_user)
+
+    # --- lines -----------------------------------------------------------------------------------
+
+    def _line(self, client: Client | None) -> threads.Line:
+        if self._is_closed:
+            raise ClientClosed("the client was closed; open another")
+        line = threads.Line(self._connect, client)
+        self._lines.add(line)
+        return line
+
+    def _keep(self, client: Client | None) -> None:
+        if client is None:
+            return
+        if self._is_closed:
+            client.close()
+        else:
+            self._idle.append(client)

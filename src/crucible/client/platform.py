@@ -1,0 +1,107 @@
+"""Seed 003's way in: code and requirements to a running job, and back to a handle. All decisions are the server's, but
+for one that it is told of: without a number of GPUs, a job takes one if there is one."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from crucible.client import shapes
+from crucible.client.api import Client
+from crucible.client.async_client import AsyncClient
+from crucible.client.handle import Job
+from crucible.client.lookup import find_job
+from crucible.client.requirements import Requirements
+from crucible.client.speaking import say
+from crucible.client.submission import Code, Submission
+
+
+class MLPlatform:
+    """`endpoint` and `token` go before what is configured; without any server configured, the embedded one is used and
+    started when it is first needed. May be used by several threads, inside an event loop and outside."""
+
+    def __init__(self, endpoint: str | None = None, token: str | None = None) -> None:
+        self._endpoint = endpoint
+        self._token = token
+        self._lock = threading.Lock()
+        self._opened: Client | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The connections; jobs go on."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    @property
+    def client(self) -> Client:
+        """The REST API, for whatever is not here."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._connect()
+            return self._opened
+
+    def submit(
+        self,
+        code: Code,
+        requirements: Requirements | None = None,
+        preferences: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        entrypoint: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        spec: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """`code` is the text of a Python script, or the `Path` of a file or folder (then with `entrypoint`). `spec`
+        holds fields of the job spec and goes before the rest. Raises InvalidRequest and its children."""
+        made = Submission.make(
+            code, requirements, preferences, name=name, entrypoint=entrypoint, args=args, env=env, spec=spec
+        )
+        return self._job(*made.send(self.client))
+
+    async def asubmit(
+        self, code: Code, requirements: Requirements | None = None, preferences: Mapping[str, Any] | None = None,
+        *, name: str | None = None, entrypoint: str | None = None, args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None, spec: Mapping[str, Any] | None = None,
+    ) -> Job:  # fmt: skip
+        """As `submit`, without holding up the event loop. Cancelled, the job may or may not exist."""
+        made = Submission.make(
+            code, requirements, preferences, name=name, entrypoint=entrypoint, args=args, env=env, spec=spec
+        )
+        async with AsyncClient(self._connect) as client:
+            return self._job(*await client.call(made.send))
+
+    def plan(
+        self,
+        code: Code,
+        requirements: Requirements | None = None,
+        preferences: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> shapes.Plan:
+        """Where it would run, what it would cost and why; nothing is sent but the spec. Takes what `submit` takes."""
+        made, notes = Submission.make(code, requirements, preferences, **more).plan(self.client)
+        return {**made, "notes": [*made.get("notes", []), *notes]}
+
+    def job(self, id_or_name: str) -> Job:
+        """An id, the beginning of one, or a name: the newest job of that name. Raises NotFound or AmbiguousJob."""
+        return Job(find_job(self.client, id_or_name), self.client, self._connect)
+
+    def jobs(
+        self, *, status: str | None = None, name: str | None = None, limit: int | None = 50
+    ) -> list[shapes.JobBrief]:
+        """Newest first."""
+        return list(self.client.all_jobs(status=status, name=name, limit=limit))
+
+    def _job(self, made: shapes.Submitted, notes: tuple[str, ...]) -> Job:
+        for note in notes:
+            say(note)
+        return Job(made["id"], self.client, self._connect, notes)
+
+    def _connect(self) -> Client:
+        return Client.open(self._endpoint, self._token)
