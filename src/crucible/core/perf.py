@@ -17,8 +17,8 @@ __all__ = ["CONFIDENCE", "Hours", "SpeedBook", "make_book", "parse_gpus", "work_
 
 CONFIDENCE = ("low", "medium", "high")
 LOW, MEDIUM, HIGH = range(3)
-# Standard errors of a logarithm: two times in three a high one is within 10 %, a medium one within 30 %.
-_HIGH_ERROR, _MEDIUM_ERROR = 0.10, 0.27
+# Standard errors of a logarithm: two times in three a high one is within 15 %, a medium one within 40 %.
+_HIGH_ERROR, _MEDIUM_ERROR = 0.15, 0.35
 _MOST_PER_MACHINE = 8  # an estimate on more GPUs was made on several machines
 _UNKNOWN = (
     "unknown: give resources.estimated_hours, or workload.model (or model_class and parameters) "
@@ -60,7 +60,7 @@ class Gang:
 
 def work_hours(spec: JobSpec, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook) -> Hours:
     """On `nodes` machines of each shape, with `gpus_used` GPUs of each."""
-    work = work_of(spec, book.architectures)
+    work = work_of(spec, book)
     count = np.maximum(nodes * gpus_used, 1.0)
     if spec.resources.estimated_hours is not None:
         hours, confidence, basis = _from_estimate(spec, work, table, nodes, gpus_used, book)
@@ -112,7 +112,7 @@ def _from_estimate(
     is_same = np.append(book.is_gpu(table.gpus, reference.name), False)[table.shapes.gpu]
     ratio = np.exp(np.where(is_known, base.speed - gang.speed, 0.0))
     whom = work.kind.label if work.kind.model_class else "all kinds of models"
-    basis = f"{hours:g} h on {measured_on}, by the speed of GPUs for {whom}"
+    basis = f"{hours:g} h on {count} × {reference.name}, by the speed of GPUs for {whom}"
     return hours * ratio, _levels(gang.error_beside(base, is_same), is_known), basis
 
 
@@ -130,7 +130,7 @@ def _from_amount(
     if pace is None or amount is None or bool(np.isnan(amount).all()):
         return np.full(size, np.nan), np.full(size, LOW, dtype=np.int8), _UNKNOWN
     gang = _gang_of(work, table, nodes, gpus_used, book)
-    hours = amount / (pace.per_second * 3600.0 * np.exp(gang.speed))
+    hours = amount / (pace.per_hour * np.exp(gang.speed))
     error = np.sqrt(gang.error**2 + (gang.inside * gang.inside_error) ** 2 + (gang.across * gang.across_error) ** 2)
     # The user's code is not the benchmark's: a rate of the same model is never more than medium.
     levels = np.minimum(_levels(error, ~np.isnan(gang.speed)), MEDIUM if pace.is_measured else LOW)

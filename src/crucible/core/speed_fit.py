@@ -22,10 +22,13 @@ _PRIORS: Mapping[str, tuple[float, float]] = {
     "bandwidth": (0.5, 0.3),
     "tflops.class": (0.0, 0.15),
     "bandwidth.class": (0.0, 0.15),
-    "gpu": (0.0, 0.2),
+    "chip": (0.0, 0.2),
+    "gpu": (0.0, 0.08),  # beside others of its chip
     "gpu.class": (0.0, 0.12),
-    "fp32": (-0.7, 0.5),
-    "gpu.fp32": (0.0, 0.3),
+    "gpu.series": (0.0, 0.1),
+    "fp32": (-0.5, 0.5),
+    "fp32.old": (-1.2, 0.5),  # chips without bf16 compute single precision outside their tensor cores
+    "gpu.fp32": (0.0, 0.2),
     "link.nvlink": (-0.02, 0.05),
     "link.pcie": (-0.06, 0.05),
     "link.class": (0.0, 0.05),
@@ -35,7 +38,10 @@ _PRIORS: Mapping[str, tuple[float, float]] = {
     "fabric.class": (0.0, 0.1),
     "fabric.series": (0.0, 0.08),
 }
-_NOISE = 0.06  # between two measurements of the same thing on two machines of the same sort
+_NOISE = 0.06  # between two measurements of the same thing
+
+# GPUs that are the same chip with other memory or in another box: what is learned of one holds for the others.
+_CHIPS = {"H200": "H100", "GH200": "H100", "B300": "B200", "GB200": "B200", "A10G": "A10", "T4g": "T4", "L40S": "L40"}
 
 Terms = Sequence[tuple[str, float]]  # a coefficient as "sort:name", and what it is multiplied by
 
@@ -47,6 +53,7 @@ class Kind:
     model_class: ModelClass | None = None  # None: nobody says which
     precision: str = "bf16"
     is_inference: bool = False
+    series: str = ""  # of the measured rates: that of the very model, if there is one
 
     @property
     def label(self) -> str:
@@ -54,7 +61,7 @@ class Kind:
 
 
 def kind_of(row: Benchmark) -> Kind:
-    return Kind(ModelClass(row.model_class), row.precision, row.is_inference)
+    return Kind(ModelClass(row.model_class), row.precision, row.is_inference, series_of(row))
 
 
 def series_of(row: Benchmark) -> str:
@@ -71,33 +78,43 @@ def speed_terms(gpu: Gpu, kind: Kind) -> Terms:
         ("bandwidth:", memory),
         (f"tflops.class:{kind.label}", computing),
         (f"bandwidth.class:{kind.label}", memory),
+        (f"chip:{chip_of(gpu)}", 1.0),
         (f"gpu:{gpu.name}", 1.0),
         (f"gpu.class:{gpu.name} {kind.label}", 1.0),
+        (f"gpu.series:{gpu.name} {kind.series}", 1.0),
     ]
-    return terms + ([("fp32:", 1.0), (f"gpu.fp32:{gpu.name}", 1.0)] if kind.precision == "fp32" else [])
+    if kind.precision == "fp32":
+        terms += [("fp32:" if gpu.has_bf16 else "fp32.old:", 1.0), (f"gpu.fp32:{gpu.name}", 1.0)]
+    return terms
 
 
-def link_terms(gpu: Gpu, kind: Kind, series: str = "") -> Terms:
+def chip_of(gpu: Gpu) -> str:
+    """A100 for A100-80GB-PCIe."""
+    stem = gpu.name.partition("-")[0]
+    return _CHIPS.get(stem, stem)
+
+
+def link_terms(gpu: Gpu, kind: Kind) -> Terms:
     """What is lost per doubling of the GPUs of a machine."""
     is_switched = gpu.link.lower().startswith(("nvlink", "infinity", "ici"))
     link = "link.nvlink:" if is_switched else "link.pcie:"
-    return [(link, 1.0), (f"link.class:{kind.label}", 1.0), (f"link.series:{series}", 1.0)]
+    return [(link, 1.0), (f"link.class:{kind.label}", 1.0), (f"link.series:{kind.series}", 1.0)]
 
 
-def fabric_terms(fabric: Fabric, kind: Kind, series: str = "") -> Terms:
+def fabric_terms(fabric: Fabric, kind: Kind) -> Terms:
     """What is lost per doubling of the machines."""
     name = f"fabric.{fabric.name.lower()}:"
-    return [(name, 1.0), (f"fabric.class:{kind.label}", 1.0), (f"fabric.series:{series}", 1.0)]
+    return [(name, 1.0), (f"fabric.class:{kind.label}", 1.0), (f"fabric.series:{kind.series}", 1.0)]
 
 
 def row_terms(row: Benchmark, gpu: Gpu) -> Terms:
-    series, kind = series_of(row), kind_of(row)
+    kind = kind_of(row)
     inside, across = float(np.log2(row.gpus)), float(np.log2(row.nodes))
     return [
-        (f"series:{series}", 1.0),
+        (f"series:{kind.series}", 1.0),
         *speed_terms(gpu, kind),
-        *((name, inside * factor) for name, factor in link_terms(gpu, kind, series) if inside),
-        *((name, across * factor) for name, factor in fabric_terms(row.fabric, kind, series) if across),
+        *((name, inside * factor) for name, factor in link_terms(gpu, kind) if inside),
+        *((name, across * factor) for name, factor in fabric_terms(row.fabric, kind) if across),
     ]
 
 
@@ -134,7 +151,7 @@ class Fit:
         values, unseen = np.zeros(len(asked)), np.zeros(len(asked))
         known = np.zeros((len(asked), len(self.codes)))
         for index, terms in enumerate(asked):
-            for name, factor in terms:
+            for name, factor in _summed(terms).items():
                 if name in self.codes:
                     known[index, self.codes[name]] += factor
                 else:
@@ -149,6 +166,14 @@ class Fit:
         chosen = self.design[list(group)]
         hat = chosen @ self.covariance @ chosen.T / _NOISE**2
         return np.asarray(np.linalg.solve(np.eye(len(group)) - hat, self.rest[list(group)]), dtype=np.float64)
+
+
+def _summed(terms: Terms) -> Mapping[str, float]:
+    """What stands on both sides of a comparison cancels out, known or not."""
+    total: dict[str, float] = {}
+    for name, factor in terms:
+        total[name] = total.get(name, 0.0) + factor
+    return total
 
 
 def prior(name: str) -> tuple[float, float]:

@@ -33,7 +33,8 @@ class Speeds:
 class Rate:
     """What the reference GPU does alone of a model of the table."""
 
-    per_second: float
+    series: str
+    value: float
     unit: str
     precision: str
     framework: str
@@ -56,7 +57,7 @@ class SpeedBook:
     gpus: Mapping[str, Gpu]
     architectures: Architectures
     fit: Fit
-    rates: Mapping[tuple[str, bool], tuple[Rate, ...]]  # by model and whether it is inference
+    rates: Mapping[tuple[str, bool], tuple[Rate, ...]]  # by model, and whether it is inference
     factors: Mapping[Key, Factor]
 
     def with_telemetry(self, factors: Mapping[Key, Factor]) -> "SpeedBook":
@@ -163,14 +164,13 @@ def _reference_terms(book: SpeedBook, kind: Kind) -> Terms:
 
 
 def _rates(book: SpeedBook, rows: Sequence[Benchmark]) -> Mapping[tuple[str, bool], tuple[Rate, ...]]:
-    """A run of unknown length says nothing of tokens or samples."""
-    first = {series_of(row): row for row in reversed(rows) if row.unit != "runs/h"}
+    first = {series_of(row): row for row in reversed(rows)}
     levels, _ = book.fit.predict(
         [(f"series:{series}", 1.0), *_reference_terms(book, kind_of(row))] for series, row in first.items()
     )
     found: dict[tuple[str, bool], tuple[Rate, ...]] = {}
-    for row, level in zip(first.values(), levels, strict=True):
+    for (series, row), level in zip(first.items(), levels, strict=True):
         key = (row.model, row.is_inference)
-        rate = Rate(float(np.exp(level)), row.unit, row.precision, row.framework, row.source)
+        rate = Rate(series, float(np.exp(level)), row.unit, row.precision, row.framework, row.source)
         found[key] = (*found.get(key, ()), rate)
     return found

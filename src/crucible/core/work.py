@@ -1,12 +1,11 @@
 """What a job computes, as amounts: tokens, samples, steps; and how fast one reference GPU would do it. A rate comes
 from the table if the model is there; else it is reckoned from the size of the model, and says so."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crucible.core.architectures import Architectures
 from crucible.core.offers import Floats
 from crucible.core.speed_fit import Kind
 from crucible.core.speeds import REFERENCE, Rate, SpeedBook
@@ -67,30 +66,31 @@ class Work:
 class Pace:
     """What one reference GPU does."""
 
-    per_second: float
+    per_hour: float
     unit: str
     is_measured: bool  # of this very model, in this precision and framework
     basis: str
 
 
-def work_of(spec: JobSpec, architectures: Architectures) -> Work:
+def work_of(spec: JobSpec, book: SpeedBook) -> Work:
     load = spec.workload
-    known = architectures.find(load.model) if load.model else None
+    known = book.architectures.find(load.model) if load.model else None
     method = Method.INFERENCE if spec.type in _INFERENCE_TYPES else load.method
-    steps = load.steps or (float(spec.progress.total_steps) if spec.progress.total_steps else None)
-    return Work(
+    work = Work(
         kind=Kind(class_of(load, known), load.precision or Precision.BF16, method is Method.INFERENCE),
         model=known.name if known else load.model,
         parameters=load.parameters or (known.active if known else None),
         method=method,
         batch_size=load.batch_size,
         sequence_length=load.sequence_length,
-        steps=steps,
+        steps=load.steps or spec.progress.total_steps,
         tokens=load.tokens,
         samples=None if load.samples is None else load.samples * (load.epochs or 1.0),
         framework=spec.framework.partition("_")[0],
         team=spec.team or "",
     )
+    best = min(rates_of(work, book), key=lambda rate: rank(rate, work), default=None)
+    return work if best is None else replace(work, kind=replace(work.kind, series=best.series))
 
 
 def class_of(load: Workload, known: Architecture | None) -> ModelClass | None:
@@ -99,27 +99,39 @@ def class_of(load: Workload, known: Architecture | None) -> ModelClass | None:
     return ModelClass(known.model_class) if known else None
 
 
-def pace_of(work: Work, book: SpeedBook) -> Pace | None:
-    """None: nothing is known."""
-    return measured(work, book) or reckoned(work, book) or of_its_class(work, book)
+def rates_of(work: Work, book: SpeedBook) -> Sequence[Rate]:
+    """Those of the very model, trained in the same way."""
+    name = f"{work.model}-lora" if work.method in (Method.LORA, Method.QLORA) else str(work.model)
+    return book.rates.get((name, work.kind.is_inference), ())
 
 
-def measured(work: Work, book: SpeedBook) -> Pace | None:
-    if work.model is None or work.method in (Method.LORA, Method.QLORA):
-        return None
-    one = np.ones(1)
-    rates = book.rates.get((work.model, work.kind.is_inference), ())
-    usable = [rate for rate in rates if not np.isnan(work.amount_on(rate.unit, one)[0])]
-    if not usable:
-        return None
-    rate = min(usable, key=lambda rate: (not is_alike(rate, work), rate.unit, rate.source))
-    return Pace(rate.per_second, rate.unit, is_alike(rate, work), f"measured rate of {work.model} ({rate.source})")
+def rank(rate: Rate, work: Work) -> tuple[bool, str, str]:
+    """The likest first."""
+    return not is_alike(rate, work), rate.source, rate.series
 
 
 def is_alike(rate: Rate, work: Work) -> bool:
     halves = ("fp16", "bf16")
     is_same = rate.precision == work.kind.precision or (rate.precision in halves and work.kind.precision in halves)
     return (is_same or work.kind.is_inference) and work.framework in (rate.framework, "plain", "horovod")
+
+
+def pace_of(work: Work, book: SpeedBook) -> Pace | None:
+    """None: nothing is known."""
+    return measured(work, book) or reckoned(work, book) or of_its_class(work, book)
+
+
+def measured(work: Work, book: SpeedBook) -> Pace | None:
+    usable = [rate for rate in rates_of(work, book) if has_amount(work, rate.unit)]
+    if not usable:
+        return None
+    rate = min(usable, key=lambda rate: rank(rate, work))
+    return Pace(rate.value * 3600, rate.unit, is_alike(rate, work), f"measured rate of {work.model} ({rate.source})")
+
+
+def has_amount(work: Work, unit: str) -> bool:
+    """A run until some quality is reached has no amount."""
+    return unit in ("tokens/s", "samples/s") and not np.isnan(work.amount_on(unit, np.ones(1))[0])
 
 
 def reckoned(work: Work, book: SpeedBook) -> Pace | None:
@@ -136,20 +148,24 @@ def reckoned(work: Work, book: SpeedBook) -> Pace | None:
         written = reference.bandwidth_gbps * 1e9 * _SHARE_OF_BANDWIDTH * batch / weights
         per_second = min(per_second, written)
         basis += f", {batch} sequences at once, each weight read once per token"
-    return Pace(per_second, "tokens/s", False, basis)
+    return Pace(per_second * 3600, "tokens/s", False, basis)
 
 
 def of_its_class(work: Work, book: SpeedBook) -> Pace | None:
-    """As the nearest in size of the same class, in proportion to the parameters."""
+    """As the nearest in size of the same class, measured in the likest way; in proportion to the parameters."""
     if work.parameters is None or work.kind.model_class is None:
         return None
     size = work.parameters
-    near = min(siblings(work, book), key=lambda s: (abs(np.log(s[0].active / size)), s[0].name), default=None)
+    near = min(
+        siblings(work, book),
+        key=lambda pair: (not is_alike(pair[1], work), abs(np.log(pair[0].active / size)), pair[0].name),
+        default=None,
+    )
     if near is None:
         return None
     known, rate = near
-    per_second = rate.per_second * known.active / size
-    return Pace(per_second, rate.unit, False, f"rate of {known.name} ({rate.source}) in proportion to the parameters")
+    per_hour = rate.value * 3600 * known.active / size
+    return Pace(per_hour, rate.unit, False, f"rate of {known.name} ({rate.source}) in proportion to the parameters")
 
 
 def siblings(work: Work, book: SpeedBook) -> Iterator[tuple[Architecture, Rate]]:
