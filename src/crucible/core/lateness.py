@@ -13,9 +13,7 @@ NEVER = 1e9  # expected interruptions; what needs more does not end
 UNLIKELY = 1e-9  # a probability that no answer can show
 TINY = 1e-300  # keeps zero out of a denominator whose numerator is zero as well
 SHARP = 1e-18  # variance in hours² below which a curve is a step
-# Interruptions are told apart one by one up to so many; a row takes the first of these that holds nearly all of its
-# distribution, whatever rows stand beside it. Rows that need more are smooth enough for one curve.
-LADDER = (6, 12, 32)
+SINGLY = 32  # interruptions are told apart up to so many; what has more is smooth enough for one curve
 REBOOTS = 6  # up to so many interruptions it shows in the curve that a boot failed as well
 BLOCK = 512  # rows at a time: what is computed of them stays in the processor's cache
 
@@ -73,27 +71,22 @@ def losses(pieces: Pieces, hazard: Floats, boot: Floats, wait: Floats) -> Losses
 
 def _cut_short(risk: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of the share that was done of what was interrupted; `risk` is hazard times length."""
-    small = risk < 0.01  # where the closed form loses its digits
-    safe = np.where(small, 1.0, risk)
-    inverse = 1 / np.expm1(safe)
-    mean = np.where(small, 0.5 - risk / 12, 1 / safe - inverse)
-    var = np.where(small, 1 / 12 - risk * risk / 240, 1 / (safe * safe) - inverse * (1 + inverse))
-    return mean, var
+    risk = np.maximum(risk, 1e-3)  # half done with less, within a ten-thousandth; the formulas lose their digits there
+    inverse = 1 / np.expm1(risk)
+    mean = 1 / risk
+    return mean - inverse, mean * mean - inverse * (1 + inverse)
 
 
 def in_time(pieces: Pieces, hazard: Floats, lost: Losses, restart: Floats, late: Floats) -> Floats:
     """The probability that the losses stay within `late` hours. `restart`: a clean one."""
     sure = np.where(late >= 0, lost.none, 0.0) + _once(pieces, hazard, lost, np.maximum(late - restart, 0))
-    columns = np.stack([getattr(lost, field.name) for field in fields(Losses)])
+    columns = [getattr(lost, field.name) for field in fields(Losses)]
     reach = lost.number + 4 * np.sqrt(lost.number_var) + 3 * lost.number_var / np.maximum(lost.number, TINY)
-    rung = np.searchsorted(LADDER, reach)  # unknown sorts last
+    few = reach <= SINGLY
     more = np.empty_like(late)
-    for which in np.unique(rung):
-        rows = np.flatnonzero(rung == which)
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            part = Losses(*columns[:, block])
-            more[block] = _few(part, late[block], LADDER[which]) if which < len(LADDER) else _many(part, late[block])
+    for rows, chance in ((np.flatnonzero(few), _few), (np.flatnonzero(~few), _many)):
+        for block in (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)):
+            more[block] = chance(Losses(*(column[block] for column in columns)), late[block])
     return np.minimum(sure + more, 1.0)
 
 
@@ -104,17 +97,14 @@ def _once(pieces: Pieces, hazard: Floats, lost: Losses, left: Floats) -> Floats:
     return lost.none * lost.boots * -(pieces.count * full + last)
 
 
-def _few(lost: Losses, late: Floats, most: int) -> Floats:
+def _few(lost: Losses, late: Floats) -> Floats:
     """Everything beyond `_once`, by the number of interruptions during work: close to negative binomial, with the exact
     mean and variance."""
-    k = np.arange(1.0, most + 1)[:, np.newaxis]
+    k = np.arange(1.0, SINGLY + 1)[:, np.newaxis]
     weight = _weights(lost, k)
-    result = _apart(lost, late, weight[:REBOOTS], k[:REBOOTS])
-    if most > REBOOTS:
-        each, var = _each(lost)
-        chance = _normal(late - k[REBOOTS:] * each, k[REBOOTS:] * var)
-        result += np.sum(weight[REBOOTS:] * chance, axis=0)
-    return result
+    each, var = _each(lost)
+    chance = _normal(late - k[REBOOTS:] * each, k[REBOOTS:] * var)
+    return _apart(lost, late, weight[:REBOOTS], k[:REBOOTS]) + np.einsum("kr,kr->r", weight[REBOOTS:], chance)
 
 
 def _weights(lost: Losses, k: Floats) -> Floats:
@@ -123,7 +113,7 @@ def _weights(lost: Losses, k: Floats) -> Floats:
     ratio = number / np.maximum(size + number, TINY)
     none = np.exp(-size * np.log1p(number / np.maximum(size, TINY)))
     one = none * size * ratio
-    weight = ratio * (size + (k - 1)) / k
+    weight = (1 / k) * (ratio * size) + (1 - 1 / k) * ratio
     weight[0] = one * _more(lost) / np.maximum(1 - none - one, UNLIKELY)
     np.cumprod(weight, axis=0, out=weight)
     weight[0] = lost.one
@@ -155,8 +145,8 @@ def _many(lost: Losses, late: Floats) -> Floats:
     growth = lost.number_var / lost.number
     skew = number_var * each * ((2 * growth - 1) * each * each + 3 * var) / deviation**3
     chance = _gamma((late - number * each) / deviation, np.clip(skew, 1e-3, 2.0))
-    result = more * chance + _apart(lost, late, lost.one[np.newaxis], np.ones((1, 1)))
-    return np.where(lost.number > NEVER * lost.boots, 0.0, result)
+    rest = np.where(lost.number > NEVER * lost.boots, 0.0, 1 - lost.none - lost.one * lost.boots)
+    return rest * chance
 
 
 def _more(lost: Losses) -> Floats:
@@ -178,9 +168,18 @@ def _gamma(z: Floats, skew: Floats) -> Floats:
 
 
 def _normal(excess: Floats, var: Floats) -> Floats:
-    return _curve(excess / np.sqrt(np.maximum(var, SHARP)))
+    deviation = np.maximum(var, SHARP)
+    np.sqrt(deviation, out=deviation)
+    return _curve(np.divide(excess, deviation, out=deviation))
 
 
 def _curve(z: Floats) -> Floats:
     """The normal distribution within 0.0002; a true error function takes ten times as long."""
-    return 0.5 + 0.5 * np.tanh(z * (0.7988 + 0.03528 * z * z))
+    bent = z * z
+    bent *= 0.03528
+    bent += 0.7988
+    bent *= z
+    np.tanh(bent, out=bent)
+    bent *= 0.5
+    bent += 0.5
+    return bent

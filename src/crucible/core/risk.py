@@ -85,13 +85,22 @@ def billed_quantile(exposure: Exposure, course: Course, q: float) -> Floats:
 
 
 def _interval(exposure: Exposure) -> Floats:
-    """The user's, or the best: pieces of one length, as many as make Daly's interval cheapest. With x = work / interval
-    the overhead of n pieces is x²/n + n - 1 checkpoints, so n + 1 are better than n once x² passes n (n + 1)."""
-    daly = optimal_interval(exposure.checkpoint_h, exposure.hazard)
-    ratio = exposure.work_h / daly
-    best = exposure.work_h / np.maximum(np.ceil(np.sqrt(ratio * ratio + 0.25) - 0.5), 1)
-    wanted = np.where(np.isnan(exposure.interval_h), best, exposure.interval_h)
-    return np.minimum(wanted, exposure.work_h)
+    """The user's, or the best: pieces of one length, about as many as Daly's interval makes. With x = work / interval,
+    n pieces cost about x²/n + n - 1 checkpoints, so n + 1 are better than n once x² passes n (n + 1). As the last needs
+    no checkpoint, one piece less may be better still."""
+    work = exposure.work_h
+    ratio = work / optimal_interval(exposure.checkpoint_h, exposure.hazard)
+    many = np.maximum(np.ceil(np.sqrt(ratio * ratio + 0.25) - 0.5), 1)
+    fewer = np.maximum(many - 1, 1)
+    is_fewer = _interruptions(exposure, fewer, work / fewer) <= _interruptions(exposure, many, work / many)
+    best = work / np.where(is_fewer, fewer, many)
+    return np.minimum(np.where(np.isnan(exposure.interval_h), best, exposure.interval_h), work)
+
+
+def _interruptions(exposure: Exposure, count: Floats, length: Floats) -> Floats:
+    """Of `count` equal pieces while they work, expected."""
+    hazard = exposure.hazard
+    return (count - 1) * np.expm1(_steep(hazard * (length + exposure.checkpoint_h))) + np.expm1(_steep(hazard * length))
 
 
 def _pieces(exposure: Exposure, interval: Floats) -> Pieces:
