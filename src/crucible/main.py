@@ -19,16 +19,20 @@ from urllib.parse import urlsplit
 import click
 import uvloop
 
-from crucible import __version__
+from crucible import __version__, catalog
 from crucible.agent import bundle
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
 from crucible.blobs.files import FileBlobs
+from crucible.catalog.benchmarks import benchmarks
+from crucible.catalog.price_file import PriceFile
+from crucible.core.perf import make_book
 from crucible.engine.context import CLAIM_TTL, Context
 from crucible.engine.engine import Engine
 from crucible.engine.failpoints import Failpoints
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.planner import Knowledge
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
 from crucible.model.errors import Conflict, InvalidRequest, PlatformError, StorageFailed
@@ -56,6 +60,7 @@ class Settings:
     local_gpus: int | None = None
     local_gpu_memory: float = 80.0
     allowed_hosts: tuple[str, ...] = ()
+    price_files: tuple[Path, ...] = ()
     claim_ttl: timedelta = CLAIM_TTL
 
     @property
@@ -82,6 +87,14 @@ class Settings:
 @click.option("--local-gpus", type=click.IntRange(0, 64), help="Declare so many GPU slots on this machine.")
 @click.option("--local-gpu-memory", type=float, default=80.0, show_default=True, help="GB of each declared slot.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="Host names that requests may use.")
+@click.option(
+    "--price-file",
+    "price_files",
+    envvar="CRUCIBLE_PRICE_FILE",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A list of your own prices (CSV); may be given again. They go before those of providers.",
+)
 @click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
 def server_command(
     data_dir: Path,
@@ -92,6 +105,7 @@ def server_command(
     local_gpus: int | None,
     local_gpu_memory: float,
     allowed_hosts: tuple[str, ...],
+    price_files: tuple[Path, ...],
     claim_ttl: float,
 ) -> None:
     """Run a Crucible server in the foreground.
@@ -111,6 +125,7 @@ def server_command(
         local_gpus=local_gpus,
         local_gpu_memory=local_gpu_memory,
         allowed_hosts=allowed_hosts,
+        price_files=price_files,
         claim_ttl=timedelta(seconds=claim_ttl),
     )
     try:
@@ -183,7 +198,8 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         failpoint=failpoint,
         claim_ttl=settings.claim_ttl,
     )
-    engine = Engine(context, blobs)
+    price_lists = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
+    engine = Engine(context, blobs, shipped_knowledge(), price_lists)
     await first_admin(store, clock, data)
     deps = Deps(
         store=store,
@@ -194,6 +210,9 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         hub=hub,
         clock=clock,
         settings=ApiSettings(version=__version__, allowed_hosts=allowed_hosts(settings)),
+        prices=engine.prices,
+        table=engine.planner.table,
+        enabled=frozenset(context.sellers),
         health=local.health,
     )
     try:
@@ -202,6 +221,11 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         await engine.stop()
         await streams.close()
         await store.close()
+
+
+def shipped_knowledge() -> Knowledge:
+    shipped = catalog.load()
+    return Knowledge(shipped.table, make_book(benchmarks(), shipped.gpus.values()))
 
 
 def allowed_hosts(settings: Settings) -> tuple[str, ...]:

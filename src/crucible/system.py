@@ -29,6 +29,9 @@ class SystemClock:
     def monotonic(self) -> float:
         return self._monotonic()
 
+    def cpu(self) -> float:
+        return time.process_time()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))
 

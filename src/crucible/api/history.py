@@ -105,9 +105,8 @@ class HistoryRoutes:
         return Response(job.spec_yaml, media_type="text/yaml")
 
     async def plan(self, request: Request, job_id: str) -> Response:
-        """Where its spec would run, as things are now."""
-        job = await self._job(request, job_id)
-        return json_reply(await self._deps.service.plan(principal(request), spec_yaml=job.spec_yaml))
+        """The plan it was submitted with: what was known and said then."""
+        return json_reply(await self._deps.service.plan_of(principal(request), job_id_of(job_id)))
 
     async def why(self, request: Request, job_id: str) -> Response:
         """What it waits for."""

@@ -26,9 +26,11 @@ class PlanningRoutes:
         add(router, "HEAD", "/v1/packages/{digest}", self.has_package, None, responses={404: {}, 400: {}, 401: {}})
         add(router, "PUT", "/v1/packages/{digest}", self.put_package, rest.Package, status=201, openapi_extra=binary)
 
-    async def plan(self, request: Request, body: rest.SpecOnly) -> Response:
+    async def plan(self, request: Request, body: rest.PlanAsked) -> Response:
         """Where it would run and why; nothing is submitted."""
-        return json_reply(await self._deps.service.plan(principal(request), spec_yaml=body.spec_yaml))
+        service = self._deps.service
+        made = await service.plan(principal(request), body.spec_yaml, strategy=body.strategy, why_not=body.why_not)
+        return json_reply(made)
 
     async def validate(self, request: Request, body: rest.SpecOnly) -> Response:
         """Timeless: a deadline that has passed is a warning here, and refused at submit."""

@@ -1,22 +1,25 @@
 """May this job enter? Refuse at submit what nothing could ever run, and what this version cannot do; say which field
 blocks and what would help."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from crucible.core.cycle import Want, plan
+from crucible.core.offers import OfferTable
+from crucible.core.proposal import Proposal, Rule
+from crucible.core.remedy import Remedy, blocking, remedies
 from crucible.model.errors import InfeasibleJob, NotAvailableYet
-from crucible.model.ids import TaskId
 from crucible.model.offer import Offer
-from crucible.model.spec import Framework, JobSpec, JobType
+from crucible.model.spec import Framework, JobSpec, JobType, Strategy
+
+Ask = Callable[[JobSpec, Strategy | None, OfferTable], Proposal]
 
 # Frameworks whose launch is one plain process per node; the others need a launcher of their own.
 PLAIN_LAUNCH = frozenset({Framework.PLAIN, Framework.PYTORCH, Framework.TENSORFLOW})
 
 
-def admit(spec: JobSpec, offers: Sequence[Offer], now: datetime) -> None:
-    """Raises NotAvailableYet or InfeasibleJob; returning means the job can run once there is room."""
+def admit(spec: JobSpec, now: datetime) -> None:
+    """Raises NotAvailableYet or InfeasibleJob; whether anything could run it is the planner's to say."""
     for field, what in unavailable(spec):
         raise NotAvailableYet(f"{what} is not available yet", field=field)
     if spec.constraints.deadline is not None and spec.constraints.deadline <= now:
@@ -24,7 +27,6 @@ def admit(spec: JobSpec, offers: Sequence[Offer], now: datetime) -> None:
             f"the deadline {spec.constraints.deadline.isoformat()} has passed; give one after {now.isoformat()}",
             field="constraints.deadline",
         )
-    fits_somewhere(spec, offers)
 
 
 def unavailable(spec: JobSpec) -> list[tuple[str, str]]:
@@ -52,34 +54,51 @@ def is_remote(place: str | None) -> bool:
     return place is not None and "://" in place and not place.startswith("file://")
 
 
-def fits_somewhere(spec: JobSpec, offers: Sequence[Offer]) -> None:
-    """Would it fit if everything were free?"""
-    empty = [replace(offer, free_gpus=None) for offer in offers]
-    made = plan([Want(TaskId("admission"), spec)], empty)
-    for unplaced in made.unplaced:
-        raise InfeasibleJob(f"no offer fits: {unplaced.reason}", field="resources", hint=remedy(spec, offers))
-    shapes = made.placements[0]
-    stock = {offer.stock: max_gpus(offers, offer.stock) for offer in offers if offer.stock}
-    offer = shapes.offer
-    if offer is not None and offer.stock and shapes.count * offer.gpus > stock[offer.stock]:
-        total = stock[offer.stock]
-        raise InfeasibleJob(
-            f"needs {shapes.count * offer.gpus} GPUs, {offer.target.provider} has {total} in all",
-            field="resources.gpus",
-            hint=remedy(spec, offers),
-        )
+def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime) -> Proposal:
+    """The plan of a job that is to run. Raises InfeasibleJob if nothing that may be bought could ever run it; what is
+    only taken now can be waited for."""
+    made = ask(spec, None, table)
+    if made.runnable is not None:
+        return made
+    empty = emptied(table)
+    if ask(spec, None, empty).runnable is None:
+        found = remedies(spec, lambda other, how: ask(other, how, empty).runnable, now)
+        raise refusal(made, found, tuple(table.live.values()), spec)
+    return made
 
 
-def max_gpus(offers: Sequence[Offer], stock: str | None) -> int:
-    """The largest machine of a stock is the whole stock."""
-    return max((offer.gpus for offer in offers if offer.stock == stock), default=0)
+def emptied(table: OfferTable) -> OfferTable:
+    """As if nobody used the own machines: the largest machine of a stock is the whole stock."""
+    whole = dict.fromkeys(table.stocks, 0)
+    for offer in table.live.values():
+        if offer.stock in whole:
+            whole[offer.stock] = max(whole[offer.stock], offer.gpus)
+    return replace(table, free_gpus=tuple(whole[stock] for stock in table.stocks))
 
 
-def remedy(spec: JobSpec, offers: Sequence[Offer]) -> str:
-    """The smallest change that would help, for a person."""
-    most = max((offer.gpus for offer in offers), default=0)
-    if spec.resources.gpus and most == 0:
-        return "this machine has no GPUs; declare slots to try it anyway: crucible server --local-gpus N"
-    if spec.resources.gpus > most:
-        return f"ask for at most {most} GPUs, or declare more with --local-gpus"
-    return "ask for less memory, fewer CPUs, or another GPU type"
+def refusal(made: Proposal, found: Sequence[Remedy], offers: Sequence[Offer], spec: JobSpec) -> InfeasibleJob:
+    """Nothing that may be bought could ever run it: which field blocks, and the smallest change that would help."""
+    enabled = frozenset(offer.target.provider for offer in offers)
+    rule = blocking(made, enabled)
+    field = found[0].field if found else rule.field or "resources"
+    return InfeasibleJob(f"no offer fits: {blocked_by(made, rule)}", field=field, hint=hint(made, found, offers, spec))
+
+
+def blocked_by(made: Proposal, rule: Rule) -> str:
+    for refused in made.refusals:
+        if refused.rule is rule:
+            return f"{refused.reason} ({refused.example.target.provider} {refused.example.instance_type})"
+    return "nothing is for sale: no provider is enabled"
+
+
+def hint(made: Proposal, found: Sequence[Remedy], offers: Sequence[Offer], spec: JobSpec) -> str:
+    said = []
+    if spec.resources.gpus and not any(offer.gpus for offer in offers):
+        said.append("this machine has no GPUs; declare slots to try it anyway: crucible server --local-gpus N")
+    if found:
+        said.append(f"it would fit with {', or '.join(remedy.change for remedy in found[:3])}")
+    if made.chosen is not None:
+        first = made.chosen.first
+        where = f"{first.target.provider} {first.target.region} {first.instance_type}"
+        said.append(f"{where} could run it, and {first.target.provider} is not enabled")
+    return "; ".join(said) or "no single change of the spec makes it fit"

@@ -3,10 +3,18 @@ in tests, simulation and production alike."""
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 from crucible.core.cycle import Plan, Want
+from crucible.core.proposal import Candidate, Proposal
 from crucible.model.errors import InvariantBroken
-from crucible.model.offer import Offer
+from crucible.model.offer import Market, Offer
+from crucible.model.spec import JobSpec, Mode
+
+# Probabilities are known to about a thousandth; the last unit of a bill may not be used up.
+CLOSE = 1.02
+TINY_H = 1e-6
+BILLING_UNIT_H = 1.0
 
 
 def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> None:
@@ -36,3 +44,67 @@ def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> No
 def require(holds: bool, claim: str) -> None:
     if not holds:
         raise InvariantBroken(f"a plan breaks an invariant: {claim}")
+
+
+# --- proposals ----------------------------------------------------------------------------------------
+
+
+def check_proposal(made: Proposal, spec: JobSpec, now: datetime) -> None:
+    """Raises InvariantBroken. Nothing of the planner is used: every claim is made again from the listings."""
+    shown = [c for c in (made.chosen, *made.alternatives, *made.others, made.runnable) if c is not None]
+    for candidate in shown:
+        check_candidate(candidate, spec, made.tasks, now)
+    refused = sum(refusal.count for refusal in made.refusals)
+    require(refused + made.feasible == made.considered, "every offer is either refused or feasible")
+    require(made.runnable is None or made.runnable.is_enabled, "only what is enabled is bought")
+    require(made.chosen is not None or not made.alternatives, "alternatives are alternatives to something")
+    front = [c for c in (made.chosen, *made.alternatives) if c is not None]
+    require(not any(dominates(a, b) for a in front for b in front), "nothing shown is beaten in everything")
+
+
+def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime) -> None:
+    need, limits = spec.resources, spec.constraints
+    listings = [part.listing for part in candidate.parts]
+    counts = [part.count for part in candidate.parts]
+    require(all(count > 0 for count in counts), "no part is empty")
+    hourly = sum((listing.price or 0) * n for listing, n in zip(listings, counts, strict=True))
+    require(all(listing.price is not None for listing in listings), "every price is known")
+    require(candidate.price_per_hour == hourly, "the price per hour is that of the machines")
+    gpus = sum(listing.gpus * n for listing, n in zip(listings, counts, strict=True))
+    require(gpus >= need.gpus, "there are as many GPUs as were asked for")
+    for listing in listings:
+        require(not need.gpus or listing.gpu_memory_gib >= need.gpu_memory_gib, "GPU memory fits")
+        require(listing.memory_gib >= need.cpu_memory_gib and listing.cpus >= need.cpus, "memory and CPUs fit")
+        most = need.max_gpus_per_node
+        require(most is None or listing.gpus <= most, "no machine has more GPUs than allowed")
+        require(limits.allow_spot or listing.market is not Market.SPOT, "spot only where it is allowed")
+        require(not limits.providers or listing.target.provider in limits.providers, "only providers asked for")
+    if spec.execution.mode is Mode.SINGLE_CLUSTER:
+        targets = {(listing.target.provider, listing.target.region) for listing in listings}
+        require(len(targets) == 1, "one cluster stands in one region of one provider")
+    check_limits(candidate, spec, tasks, now)
+
+
+def check_limits(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime) -> None:
+    limits = spec.constraints
+    hourly = limits.max_price_per_hour
+    require(hourly is None or tasks > 1 or candidate.price_per_hour <= hourly, "no dearer per hour than allowed")
+    require(0 <= candidate.reliability <= 1, "a probability")
+    require(candidate.reliability >= limits.min_reliability, "as reliable as asked for")
+    if candidate.p50_h is None or candidate.cost_p50 is None or candidate.p90_h is None or candidate.cost_p90 is None:
+        return
+    require(candidate.p50_h <= candidate.p90_h * CLOSE and candidate.cost_p50 <= candidate.cost_p90 * CLOSE, "ordered")
+    if limits.deadline is not None:
+        left_h = (limits.deadline - now).total_seconds() / 3600
+        require(candidate.p50_h <= left_h * CLOSE + TINY_H, "more likely in time than not")
+    if limits.budget is not None:
+        rounding = sum(part.count * (part.listing.price or 0) for part in candidate.parts) * BILLING_UNIT_H
+        require(candidate.cost_p50 <= limits.budget * CLOSE + rounding, "more likely within the budget than not")
+
+
+def dominates(a: Candidate, b: Candidate) -> bool:
+    """No worse in cost, time and risk, and better in one."""
+    if a.cost is None or b.cost is None or a.expected_h is None or b.expected_h is None:
+        return False
+    first, second = (a.cost, a.expected_h, -a.reliability), (b.cost, b.expected_h, -b.reliability)
+    return all(x <= y for x, y in zip(first, second, strict=True)) and first != second

@@ -29,11 +29,12 @@ class Rule(IntEnum):
     PRICE_UNKNOWN = 15
     PRICE_STALE = 16
     RISK_UNKNOWN = 17
-    PRICE_LIMIT = 18
-    SOLD_OUT = 19
-    DEADLINE = 20
-    BUDGET = 21
-    RELIABILITY = 22
+    SPEED_UNKNOWN = 18
+    PRICE_LIMIT = 19
+    SOLD_OUT = 20
+    DEADLINE = 21
+    BUDGET = 22
+    RELIABILITY = 23
 
     @property
     def code(self) -> str:
@@ -64,6 +65,7 @@ FIELDS = {
     Rule.PRICE_UNKNOWN: "constraints.max_price_age",
     Rule.PRICE_STALE: "constraints.max_price_age",
     Rule.RISK_UNKNOWN: "constraints.min_reliability",
+    Rule.SPEED_UNKNOWN: "resources.estimated_on",
     Rule.PRICE_LIMIT: "constraints.max_price_per_hour",
     Rule.SOLD_OUT: "resources.gpus",
     Rule.DEADLINE: "constraints.deadline",
@@ -132,6 +134,7 @@ class Proposal:
     tasks: int
     chosen: Candidate | None
     alternatives: tuple[Candidate, ...]  # none of them is beaten in cost, time and risk at once
+    others: tuple[Candidate, ...]  # the best of each provider that is not among them
     runnable: Candidate | None  # the best of what is enabled: what submit would buy
     refusals: tuple[Refusal, ...]
     considered: int

@@ -2,19 +2,22 @@
 ordinary reconcile: there is no recovery path."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from crucible.engine.context import Context, log
 from crucible.engine.gateway import Gateway
 from crucible.engine.orders import OrderReconciler
 from crucible.engine.placer import Placer
+from crucible.engine.planner import NO_KNOWLEDGE, Knowledge, Planner
 from crucible.engine.poller import Poller
+from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
 from crucible.engine.service import Service
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.wakes import Key
 from crucible.model.errors import Busy, NotFound, PlatformError, StorageFailed
 from crucible.model.ids import JobId, OrderId, TaskId
 from crucible.ports.blobs import Blobs
+from crucible.ports.prices import Prices
 
 WORKERS = 16
 # How often rows whose time has come are looked for, and what was heard is written.
@@ -26,10 +29,16 @@ RESTART_S = 1.0
 
 
 class Engine:
-    def __init__(self, context: Context, blobs: Blobs) -> None:
+    def __init__(
+        self, context: Context, blobs: Blobs, knowledge: Knowledge = NO_KNOWLEDGE, prices: Sequence[Prices] = ()
+    ) -> None:
+        """`prices` tells what has changed since the catalog of `knowledge` was made."""
         self.context = context
         self.placer = Placer(context)
-        self.service = Service(context, self.placer, blobs)
+        self.price_book = PriceBook(context.store, context.clock)
+        self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
+        self.planner = Planner(context, knowledge, self.price_book.overlay, self.placer.offers)
+        self.service = Service(context, self.placer, self.planner, blobs)
         self.gateway = Gateway(context)
         self._tasks = TaskReconciler(context, self.placer.want)
         self._jobs = JobReconciler(context)
@@ -45,6 +54,7 @@ class Engine:
             self._due,
             self._flushing,
             self.placer.run,
+            self.prices.run,
             *(poller.run for poller in self._pollers),
             *(self._work for _ in range(WORKERS)),
         ]

@@ -1,23 +1,23 @@
 """What people ask for. Every wish is durable before it is answered; carrying it out is the reconcilers' work."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from crucible import spec as specs
-from crucible.core import admission, cycle
+from crucible.core import admission
 from crucible.core import job as jobs
 from crucible.engine.context import Context
 from crucible.engine.placer import Placer
+from crucible.engine.plan_view import PlanView, plan_view
+from crucible.engine.planner import Planner
 from crucible.model.change import born, changed
 from crucible.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, StaleVersion, Unauthenticated
 from crucible.model.ids import Digest, JobId, TaskId, TokenId, UserId
 from crucible.model.job import Desired, Job, JobSubmitted
-from crucible.model.offer import Offer
 from crucible.model.record import Principal, Role, Token, User
-from crucible.model.spec import JobSpec
+from crucible.model.spec import JobSpec, Strategy
 from crucible.model.task import Task, TaskCreated, TaskPhase
 from crucible.ports.blobs import Blobs
 
@@ -25,17 +25,16 @@ TRIES = 10
 # Long enough to spare a query per request, short enough that a revoked token dies at once for a person.
 TOKEN_CACHE_S = 5.0
 TOKENS_REMEMBERED = 10_000
-OFFER_CACHE_S = 1.0
 MAX_NAME = 200
 
 
 class Service:
-    def __init__(self, context: Context, placer: Placer, blobs: Blobs) -> None:
+    def __init__(self, context: Context, placer: Placer, planner: Planner, blobs: Blobs) -> None:
         self._context = context
         self._placer = placer
+        self._planner = planner
         self._blobs = blobs
         self._principals: dict[str, tuple[Principal, float]] = {}
-        self._offers: tuple[float, Sequence[Offer]] | None = None
 
     # --- jobs -------------------------------------------------------------------------------------
 
@@ -48,27 +47,31 @@ class Service:
         code_digest: Digest | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        job = await self._admit(who, name, spec_yaml, code_digest)
-        return await self._enter(job, who, idempotency_key)
+        job, plan = await self._admit(who, name, spec_yaml, code_digest)
+        return await self._enter(job, plan, who, idempotency_key)
 
-    async def _admit(self, who: Principal, name: str | None, spec_yaml: str, code_digest: Digest | None) -> Job:
+    async def _admit(
+        self, who: Principal, name: str | None, spec_yaml: str, code_digest: Digest | None
+    ) -> tuple[Job, PlanView]:
+        """The job, and the plan it is submitted with."""
         now = self._context.clock.now()
         spec = specs.load(spec_yaml, now=now).spec
-        admission.admit(spec, await self._known_offers(), now)
+        admission.admit(spec, now)
+        made, cpu_ms = await self._planner.admit(spec)
         if needs_code(spec) and code_digest is None:
             raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")
         if code_digest is not None and not await self._blobs.has(code_digest):
             raise InvalidRequest(f"the code {code_digest} is not here; upload it to /v1/packages first")
         job = new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
         self._context.remember_spec(job.id, spec)
-        return job
+        return job, plan_view(made, now, cpu_ms)
 
-    async def _enter(self, job: Job, who: Principal, idempotency_key: str | None) -> Job:
+    async def _enter(self, job: Job, plan: PlanView, who: Principal, idempotency_key: str | None) -> Job:
         now = job.created_at
         task = Task(id=TaskId(self._context.ids.new("task")), job_id=job.id, index=0, created_at=now)
         changes = [born(job, JobSubmitted(now)), born(task, TaskCreated(now))]
         store = self._context.store
-        job_id = await store.submit(changes, idempotency_key=idempotency_key, user_id=who.user_id)
+        job_id = await store.submit(changes, idempotency_key=idempotency_key, user_id=who.user_id, plan=plan)
         self._placer.want()
         return job if job_id == job.id else await store.job(job_id)
 
@@ -137,32 +140,30 @@ class Service:
         return job
 
     async def _again(self, who: Principal, origin: Job, idempotency_key: str | None, *, keep_lineage: bool) -> Job:
-        job = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
+        job, plan = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
         lineage = origin.lineage if keep_lineage else job.id
-        return await self._enter(replace(job, origin=origin.id, lineage=lineage), who, idempotency_key)
+        return await self._enter(replace(job, origin=origin.id, lineage=lineage), plan, who, idempotency_key)
 
     # --- explaining -------------------------------------------------------------------------------
 
-    async def plan(self, who: Principal, *, spec_yaml: str) -> dict[str, Any]:
-        """What submit would do now."""
+    async def plan(
+        self, who: Principal, spec_yaml: str, *, strategy: Strategy | None = None, why_not: str | None = None
+    ) -> PlanView:
+        """What could run it, what that costs, and what submit would do now. `why_not` asks about certain offers."""
         now = self._context.clock.now()
         loaded = specs.load(spec_yaml, now=now)
-        offers = await self._placer.offers()
-        admission.admit(loaded.spec, offers, now)
-        made = cycle.plan([cycle.Want(TaskId("plan"), loaded.spec)], offers)
-        rejections = [
-            shown(r.offer) | {"reason": r.reason, "is_temporary": r.is_temporary}
-            for miss in made.unplaced
-            for r in miss.rejections
-        ]
-        chosen = [shown_placement(p, loaded.spec) for p in made.placements]
-        return {
-            "chosen": chosen[0] if chosen else None,
-            "alternatives": [],
-            "rejections": rejections,
-            "reason": made.unplaced[0].reason if made.unplaced else None,
-            "warnings": [str(problem.message) for problem in loaded.warnings],
-        }
+        made, cpu_ms = await self._planner.propose(loaded.spec, strategy)
+        view = plan_view(made, now, cpu_ms)
+        view["warnings"] = [str(problem.message) for problem in loaded.warnings]
+        if why_not is not None:
+            view["why_not"] = await self._planner.why_not(loaded.spec, strategy, why_not)
+        return view
+
+    async def plan_of(self, who: Principal, job_id: JobId) -> PlanView:
+        """The plan a job was submitted with, as it was then."""
+        job = await self.find(who, job_id)
+        stored = await self._context.store.plan(job.id)
+        return dict(stored) if stored is not None else await self.plan(who, job.spec_yaml)
 
     async def why(self, who: Principal, job_id: JobId) -> dict[str, Any]:
         """What a job waits for, in words."""
@@ -185,13 +186,6 @@ class Service:
                 for t in waiting[:20]
             ],
         }
-
-    async def _known_offers(self) -> Sequence[Offer]:
-        """A second old is fresh enough to say what could never fit."""
-        now = self._context.clock.monotonic()
-        if self._offers is None or now - self._offers[0] > OFFER_CACHE_S:
-            self._offers = (now, await self._placer.offers())
-        return self._offers[1]
 
     # --- people -----------------------------------------------------------------------------------
 
@@ -310,33 +304,6 @@ def needs_code(spec: JobSpec) -> bool:
 
 def waits_for(task: Task) -> str:
     return "waits for a place" if task.phase is TaskPhase.WAITING else f"is {task.phase}"
-
-
-def shown(offer: Offer) -> dict[str, Any]:
-    return {
-        "provider": offer.target.provider,
-        "region": offer.target.region,
-        "backend": offer.target.backend,
-        "instance_type": offer.instance_type,
-        "gpu": offer.gpu,
-        "gpus": offer.gpus,
-        "price_per_hour_usd": offer.price_per_hour / 1_000_000,
-        "is_spot": offer.is_spot,
-        "free_gpus": offer.free_gpus,
-    }
-
-
-def shown_placement(placement: cycle.Placement, spec: JobSpec) -> dict[str, Any]:
-    assert placement.offer is not None
-    hours = spec.resources.estimated_hours
-    price = placement.offer.price_per_hour * placement.count
-    return shown(placement.offer) | {
-        "count": placement.count,
-        "processes_per_node": spec.execution.processes_per_node,
-        "estimated_hours": hours,
-        "estimated_cost_usd": None if hours is None else price * hours / 1_000_000,
-        "why": "this machine is free of charge and has room",
-    }
 
 
 def digest_of(secret: str) -> Digest:

@@ -15,6 +15,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float: ...
 
+    def cpu(self) -> float:
+        """Seconds of CPU this process has used: to be told, never to decide by."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
     async def wait_for(self, awaitable: Awaitable[T], seconds: float) -> T:

@@ -174,8 +174,15 @@ class Store(Protocol):
         StaleClaim if `claim` is no longer ours; then nothing was written. `label` names the failpoints around it."""
         ...
 
-    async def submit(self, changes: Sequence[Change], *, idempotency_key: str | None, user_id: UserId) -> JobId:
-        """Commit a new job with its tasks. With a key that this user used before: write nothing and return the first
+    async def submit(
+        self,
+        changes: Sequence[Change],
+        *,
+        idempotency_key: str | None,
+        user_id: UserId,
+        plan: Mapping[str, Any] | None = None,
+    ) -> JobId:
+        """Commit a new job with its tasks and its plan. With a key that this user used before: write nothing and return the first
         job's id, or raise Conflict if that job had another spec."""
         ...
 
@@ -211,7 +218,7 @@ class Store(Protocol):
         """`prices` are all that `feed` knows now: what it told before and no longer does is withdrawn, an older price
         than the one we have of it is not taken, and a row of another feed is taken over, unless that one is among
         `yields_to`. A changed price joins the history. Returns how many were new, changed or withdrawn. `facts` are by
-        provider, region and type."""
+        provider, region and type; region "" is for every other region."""
         ...
 
     async def price_feed_failed(self, feed: str, error: str, now: datetime) -> None:

@@ -121,9 +121,16 @@ class SqlStore:
 
         await self._runner.write(lambda tx: commits.commit(tx, changes, records, guard), label=label)
 
-    async def submit(self, changes: Sequence[Change], *, idempotency_key: str | None, user_id: UserId) -> JobId:
+    async def submit(
+        self,
+        changes: Sequence[Change],
+        *,
+        idempotency_key: str | None,
+        user_id: UserId,
+        plan: Mapping[str, Any] | None = None,
+    ) -> JobId:
         return await self._runner.write(
-            lambda tx: submissions.submit(tx, changes, idempotency_key, user_id), label="submit"
+            lambda tx: submissions.submit(tx, changes, idempotency_key, user_id, plan), label="submit"
         )
 
     async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:

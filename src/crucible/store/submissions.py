@@ -1,6 +1,7 @@
 """Submitting a job once, however often the request arrives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -12,6 +13,7 @@ from crucible.model.job import Job
 from crucible.store import tables as t
 from crucible.store.commits import commit
 from crucible.store.mapping import clean
+from crucible.store.plans import save_plan
 from crucible.store.sql import Sql, Transaction
 
 _K = t.idempotency_keys.c
@@ -27,11 +29,19 @@ _FIRST = Sql(
 )
 
 
-def submit(tx: Transaction, changes: Sequence[Change], key: str | None, user_id: UserId) -> JobId:
+def submit(
+    tx: Transaction,
+    changes: Sequence[Change],
+    key: str | None,
+    user_id: UserId,
+    plan: Mapping[str, Any] | None,
+) -> JobId:
     job = _job_in(changes)
     if key is not None and not _is_first(tx, job, key, user_id):
         return _first(tx, job, key, user_id)
     commit(tx, changes, (), lambda _: None)
+    if plan is not None:
+        save_plan(tx, job.id, plan, job.created_at)
     return job.id
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from crucible.model.spec import Strategy
+
 # A spec is at most 256 KiB; JSON may write some characters with six bytes.
 MAX_BODY_BYTES = 2 << 20
 MAX_PACKAGE_BYTES = 512 << 20
@@ -41,6 +43,11 @@ class JobListQuery(BaseModel):
 
 class SpecOnly(Request):
     spec_yaml: SpecText
+
+
+class PlanAsked(SpecOnly):
+    strategy: Strategy | None = None
+    why_not: Annotated[str, Field(max_length=200)] | None = None
 
 
 class Why(Request):

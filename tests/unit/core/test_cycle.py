@@ -1,11 +1,9 @@
 import pytest
 
-from crucible.core.admission import admit
 from crucible.core.cycle import Shape, Want, left, plan, shape
-from crucible.model.errors import InfeasibleJob, NotAvailableYet
 from crucible.model.ids import LeaseId, TaskId
-from crucible.model.spec import Constraints, Data, Framework, JobSpec, Resources
-from making import NOW, an_offer
+from crucible.model.spec import JobSpec, Resources
+from making import an_offer
 
 OFFERS = [an_offer(g) for g in range(9)]
 
@@ -60,51 +58,3 @@ def test_the_cheapest_wins_and_the_id_breaks_ties() -> None:
     offers = [an_offer(1, price=3), an_offer(1, price=2), an_offer(1, price=2, id="a-first")]
     (placement,) = plan([want(gpus=1)], offers).placements
     assert placement.offer is not None and placement.offer.id == "a-first"
-
-
-@pytest.mark.parametrize(
-    ("resources", "word"),
-    [
-        (Resources(gpus=1, gpu_memory_gib=141), "141 GB per GPU"),
-        (Resources(gpus=1, gpu_types=("A100",)), "A100"),
-        (Resources(cpu_memory_gib=1000), "1000 GB of memory"),
-        (Resources(cpus=999), "999 CPUs"),
-    ],
-)
-def test_what_can_never_fit_is_refused_with_the_reason(resources: Resources, word: str) -> None:
-    with pytest.raises(InfeasibleJob, match=word):
-        admit(JobSpec(command=("true",), resources=resources), OFFERS, NOW)
-
-
-def test_more_gpus_than_exist_are_refused_though_each_machine_would_fit() -> None:
-    with pytest.raises(InfeasibleJob, match="has 8 in all"):
-        admit(JobSpec(command=("true",), resources=Resources(gpus=16, max_gpus_per_node=8)), OFFERS, NOW)
-
-
-def test_a_busy_machine_is_no_reason_to_refuse() -> None:
-    admit(JobSpec(command=("true",), resources=Resources(gpus=8)), [an_offer(8, free=0)], NOW)
-
-
-def test_a_passed_deadline_is_refused() -> None:
-    with pytest.raises(InfeasibleJob, match="has passed"):
-        admit(JobSpec(command=("true",), constraints=Constraints(deadline=NOW)), OFFERS, NOW)
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        (JobSpec(command=("true",), framework=Framework.PYTORCH_DDP), "job.framework"),
-        (JobSpec(entrypoint="s3://bucket/train.py"), "job.entrypoint"),
-        (JobSpec(command=("true",), data=Data(dataset="s3://bucket/data")), "job.data.dataset"),
-        (JobSpec(command=("true",), image="busybox"), "job.image"),
-        (JobSpec(steps=({"name": "a"},)), "job.steps"),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_never_ignored(spec: JobSpec, field: str) -> None:
-    with pytest.raises(NotAvailableYet) as refused:
-        admit(spec, OFFERS, NOW)
-    assert refused.value.details["field"] == field
-
-
-def test_a_declared_slot_stands_for_any_gpu() -> None:
-    admit(JobSpec(command=("true",), resources=Resources(gpus=1, gpu_types=("H100",))), [an_offer(1, gpu="slot")], NOW)

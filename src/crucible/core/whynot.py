@@ -1,0 +1,77 @@
+"""Why not this one: what stands against an offer that somebody expected to win."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crucible.core import plan
+from crucible.core.candidates import odds
+from crucible.core.offers import Bools, Ints, Listing, OfferTable
+from crucible.core.perf import SpeedBook
+from crucible.core.plan import Question, Study
+from crucible.core.proposal import Rule
+from crucible.core.wording import other_why
+from crucible.model.errors import InvalidRequest
+from crucible.model.offer import Market
+
+MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    listing: Listing
+    rule: Rule  # NONE: it fits, and something else is better
+    reason: str
+
+
+def explain(question: Question, words: str, table: OfferTable, book: SpeedBook) -> tuple[Told, ...]:
+    """About the cheapest offers that `words` name: provider, region, zone, instance type, GPU, spot or on-demand."""
+    rows = named(words, table)
+    if not len(rows):
+        raise InvalidRequest(f"no offer is called {words!r}; `crucible offers` lists them")
+    found = plan.study(question, table, book)
+    pool = plan.pick(found, found.ways)
+    return tuple(tell(found, pool, int(row)) for row in rows[:MOST])
+
+
+def tell(found: Study, pool: plan.Pool, row: int) -> Told:
+    rule = Rule(int(found.rule[row]))
+    if rule is not Rule.NONE:
+        return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
+    ways = found.ways.take(found.ways.row == row)
+    likely = odds(found.question.spec, ways, found.question.now)
+    refused = plan.turned_down(found, ways, likely)
+    if refused[0]:
+        rule = Rule(int(refused[0]))
+        return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
+    own = plan.tell(found, plan.pool_of(found, ways), 0)
+    best = plan.tell(found, pool, 0)
+    if own.parts == best.parts:
+        return Told(found.table.listing(row), rule, "it is the choice")
+    return Told(found.table.listing(row), rule, f"it fits, and the choice is better: {other_why(own, best)}")
+
+
+def named(words: str, table: OfferTable) -> Ints:
+    """Rows that every word fits, cheapest first."""
+    fits = np.ones(len(table), dtype=bool)
+    for word in words.lower().split():
+        fits &= fitting(word, table)
+    rows = np.flatnonzero(fits)
+    price = table.price[rows]
+    return rows[np.lexsort((rows, price, price < 0))]
+
+
+def fitting(word: str, table: OfferTable) -> Bools:
+    def among(names: tuple[str, ...]) -> Bools:
+        return np.array([name.lower() == word for name in (*names, "")], dtype=bool)
+
+    shapes = table.shapes
+    markets = np.array([m.name.lower().replace("_", "-") == word for m in Market], dtype=bool)
+    by_shape = among(table.sellers.name)[shapes.seller] | among(shapes.name)[:-1]
+    by_shape |= np.array([name.lower() == word or name.lower().startswith(f"{word}-") for name in (*table.gpus, "")])[
+        shapes.gpu
+    ]
+    by_place = among(table.places.region)[:-1]
+    found: Bools = by_shape[table.shape] | by_place[table.place]
+    found |= among(table.zones)[table.zone] | markets[table.market]
+    return found
