@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from crucible.catalog import columns, facts, lanes, listings, spotchecks
+from crucible.catalog import columns, facts, interruptions, lanes, listings, spotchecks
 from crucible.catalog.corrections import Corrections
 from crucible.catalog.listings import Listed
 from crucible.core.offers import OfferTable, make_table
@@ -54,7 +53,9 @@ def make(data: Path, own: Path) -> Report:
     lines = list(spotchecks.apply(corrections.apply(listings.read(data, own)), _checks(data)))
     types, prices = instance_types(lines, own), price_rows(lines)
     ways = lanes.read(data, {f"{price.provider}:{price.region}" for price in prices})
-    hazards: tuple[Hazard, ...] = ()
+    newest = max(price.as_of for price in prices if price.market is Market.SPOT).date()
+    sold = {kind.name for kind in types if kind.provider == "aws"}
+    hazards = tuple(interruptions.estimate(data, own, sold, newest))
     table = make_table(types, prices, facts.read(own, "billing.csv", Billing), hazards, ways)
     made = _files(types, ways, hazards, table)
     return Report(
@@ -66,7 +67,7 @@ def make(data: Path, own: Path) -> Report:
     )
 
 
-def instance_types(lines: Iterable[Listed], own: Traversable) -> tuple[InstanceType, ...]:
+def instance_types(lines: Iterable[Listed], own: Path) -> tuple[InstanceType, ...]:
     networks = facts.table(own, "networks.csv")
     types: dict[tuple[str, str], InstanceType] = {}
     for line in lines:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from crucible.model.offer import Market
 from crucible.model.units import MicroUsd
 
 
-def load(folder: Traversable = facts.SHIPPED) -> "Catalog":
+def load(folder: Path = facts.SHIPPED) -> "Catalog":
     return Catalog(folder, tuple(facts.read(folder, "instance_types.csv", InstanceType)), price_columns.read(folder))
 
 
 @dataclass(frozen=True)
 class Catalog:
-    folder: Traversable
+    folder: Path
     shapes: tuple[InstanceType, ...]
     rows: Columns
 

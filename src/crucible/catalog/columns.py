@@ -5,7 +5,7 @@ import io
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def write(columns: Columns) -> bytes:
     return out.getvalue()
 
 
-def read(folder: Traversable) -> Columns:
+def read(folder: Path) -> Columns:
     with (folder / FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         missing = {*_STORED, *_NAMES} - set(stored.files)
         if missing:

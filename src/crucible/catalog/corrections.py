@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from crucible.catalog import facts
 from crucible.catalog.listings import Listed
@@ -20,7 +20,7 @@ GPUS_OF_TYPE = {("azure", "Standard_ND96isr_H100_v5"): 8.0}  # a public list say
 
 
 class Corrections:
-    def __init__(self, own: Traversable, memory_of: Mapping[str, float]) -> None:
+    def __init__(self, own: Path, memory_of: Mapping[str, float]) -> None:
         self._names = facts.table(own, "source_names.csv")
         self._left_out = facts.table(own, "left_out.csv")
         self._memory_of = memory_of

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from datetime import date, datetime
 from enum import IntEnum
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -16,10 +15,10 @@ from crucible.model.errors import InvariantBroken
 
 T = TypeVar("T")
 
-SHIPPED: Traversable = files("crucible.catalog") / "data"
+SHIPPED = Path(__file__).parent / "data"
 
 
-def read(folder: Traversable, name: str, kind: type[T]) -> Iterator[T]:
+def read(folder: Path, name: str, kind: type[T]) -> Iterator[T]:
     """Every row of `name` as a `kind`."""
     columns = _columns(kind)
     rows = csv.reader(io.StringIO((folder / name).read_text(encoding="utf-8")))
@@ -43,7 +42,7 @@ def write(kind: type[Any], values: Iterable[object]) -> str:
     return text.getvalue()
 
 
-def table(folder: Traversable, name: str) -> list[Mapping[str, str]]:
+def table(folder: Path, name: str) -> list[Mapping[str, str]]:
     """A file of ours that has no type of its own."""
     return list(csv.DictReader(io.StringIO((folder / name).read_text(encoding="utf-8"))))
 

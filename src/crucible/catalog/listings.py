@@ -5,14 +5,13 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from crucible.catalog import facts
 
 # Modal sells GPUs, cores and memory apart. A machine of ours is a GPU with what a data loader needs beside it.
 MODAL_CORES, MODAL_MEMORY_GIB = 4, 32
-MODAL_CORE_USD_S, MODAL_GIB_USD_S = 0.0000131, 0.00000222  # modal.com/pricing, as beam.cloud told on 2026-06-27
+MODAL_CORE_USD_S, MODAL_GIB_USD_S = 0.0000131, 0.00000222  # modal.com/pricing, 2026-09
 MODAL_COUNTS = (1, 2, 4, 8)
 # "any": Modal runs it where it likes. A broad region costs half as much again (modal.com/docs/guide/region-selection).
 MODAL_REGIONS = {"any": 1.0, "us": 1.5, "eu": 1.5, "uk": 1.5, "ap": 1.5}
@@ -37,7 +36,7 @@ class Listed:
     source: str
 
 
-def read(data: Path, own: Traversable) -> Iterator[Listed]:
+def read(data: Path, own: Path) -> Iterator[Listed]:
     """Everything that is sold, from the lists in `data` and our own in `own`."""
     yield from skypilot(data / "catalog" / "offers.csv")
     yield from google(data / "catalog" / "gcp_gpu_offers_total.csv")
@@ -89,7 +88,7 @@ def google(path: Path) -> Iterator[Listed]:
         )
 
 
-def unpriced(provider: str, path: Path, own: Traversable) -> Iterator[Listed]:
+def unpriced(provider: str, path: Path, own: Path) -> Iterator[Listed]:
     """Shapes without a price, in every region of the provider's public list: which of them sells which type is not
     known, so the price there is not known either."""
     regions = [row for row in facts.table(own, "regions.csv") if row["provider"] == provider]
@@ -112,7 +111,7 @@ def unpriced(provider: str, path: Path, own: Traversable) -> Iterator[Listed]:
             )
 
 
-def modal(own: Traversable) -> Iterator[Listed]:
+def modal(own: Path) -> Iterator[Listed]:
     beside = (MODAL_CORES * MODAL_CORE_USD_S + MODAL_MEMORY_GIB * MODAL_GIB_USD_S) * 3600
     for row in facts.table(own, "modal.csv"):
         rate = _number(row["usd_per_s"])
