@@ -3,7 +3,7 @@ their public sources; `differences` says whether the shipped file is what the so
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from pathlib import Path
 
 from crucible.catalog import facts
@@ -15,7 +15,7 @@ FILE = "benchmarks.csv"
 ARCHITECTURES = "architectures.csv"
 
 
-def benchmarks(folder: Traversable = facts.SHIPPED) -> tuple[Benchmark, ...]:
+def benchmarks(folder: Path = facts.SHIPPED) -> tuple[Benchmark, ...]:
     return tuple(facts.read(folder, FILE, Benchmark))
 
 
