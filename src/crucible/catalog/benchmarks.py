@@ -4,7 +4,6 @@ their public sources; `differences` says whether the shipped file is what the so
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from pathlib import Path
 
 from crucible.catalog import facts
 from crucible.catalog.benchmark_sources import gavel, lambda_labs, mlperf_inference, mlperf_training
