@@ -48,6 +48,13 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/validate"): Access.MEMBER,
     ("HEAD", "/v1/packages/{digest}"): Access.MEMBER,
     ("PUT", "/v1/packages/{digest}"): Access.MEMBER,
+    # what is on sale
+    ("GET", "/v1/offers"): Access.MEMBER,
+    ("GET", "/v1/compare"): Access.MEMBER,
+    ("GET", "/v1/prices"): Access.MEMBER,
+    ("GET", "/v1/prices/history"): Access.MEMBER,
+    ("GET", "/v1/prices/sources"): Access.MEMBER,
+    ("POST", "/v1/prices/refresh"): Access.ADMIN,
     # people and machines
     ("GET", "/v1/me"): Access.MEMBER,
     ("GET", "/v1/tokens"): Access.MEMBER,

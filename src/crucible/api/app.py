@@ -16,6 +16,7 @@ from crucible.api.live import LiveRoutes
 from crucible.api.logs import LogRoutes
 from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
+from crucible.api.prices import PriceRoutes
 from crucible.api.pulse import Pulse
 from crucible.api.shutdown import Shutdown
 from crucible.api.system import SystemRoutes
@@ -45,6 +46,7 @@ def create_app(deps: Deps) -> FastAPI:
         LogRoutes(deps, pulse, shutdown),
         HistoryRoutes(deps),
         PlanningRoutes(deps),
+        PriceRoutes(deps),
         PeopleRoutes(deps),
         SystemRoutes(deps, app, shutdown),
         TrainingRoutes(deps),

@@ -1,11 +1,13 @@
 """What the API is made of: ports, the engine's three faces, and a few settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crucible.core.offers import OfferTable
 from crucible.engine.gateway import Gateway
 from crucible.engine.hub import Hub
+from crucible.engine.prices import PriceRefresher
 from crucible.engine.service import Service
 from crucible.ports.blobs import Blobs
 from crucible.ports.clock import Clock
@@ -35,4 +37,7 @@ class Deps:
     hub: Hub
     clock: Clock
     settings: ApiSettings
+    prices: PriceRefresher
+    table: Callable[[], Awaitable[OfferTable]]  # everything on sale now
+    enabled: Collection[str]  # providers that can be bought from
     health: Callable[[], Awaitable[Mapping[str, Any]]]  # a status and every problem in a sentence, for the operator

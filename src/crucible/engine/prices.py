@@ -25,6 +25,7 @@ LOOK_S = 60.0
 PAGE = 2000
 # Whether another server has stored something is asked so often at most.
 LOOK_AGAIN_S = 1.0
+UNKNOWN_TOLD = 20
 MAX_ERROR = 500  # characters of a source's words
 
 Facts = Mapping[tuple[str, str, str], PriceFacts]
@@ -85,6 +86,7 @@ class Refreshed:
     source: str
     rows: int = 0
     changed: int = 0
+    unknown_types: tuple[str, ...] = ()  # the first few of those that the catalog does not know: nobody can plan them
     error: str | None = None
     took_s: float = 0.0
 
@@ -103,14 +105,22 @@ class PriceRefresher:
         self._last: Sequence[Refreshed] = ()
         self._turns = 0
 
+    @property
+    def every(self) -> timedelta:
+        return self._context.policy.price_refresh
+
+    @property
+    def stale_after(self) -> timedelta:
+        return self._context.policy.price_stale
+
     async def run(self) -> None:
         """For ever. The claim is not given back: it says for how long nobody need ask again."""
-        context, every = self._context, self._context.policy.price_refresh
+        context = self._context
         while True:
-            claim = await context.store.claim("prices", context.server_id, every)
+            claim = await context.store.claim("prices", context.server_id, self.every)
             if claim is not None:
                 await self.refresh()
-            await context.clock.sleep(every.total_seconds() if claim is not None else LOOK_S)
+            await context.clock.sleep(self.every.total_seconds() if claim is not None else LOOK_S)
 
     async def refresh(self) -> Sequence[Refreshed]:
         """Now. Who asks while it runs gets the same answer."""
@@ -168,7 +178,7 @@ class PriceRefresher:
             await store.price_feed_failed(name, answer.error, now)
             return Refreshed(name, error=answer.error, took_s=answer.took_s)
         changed = await store.save_prices(name, answer.prices, now, facts=facts, yields_to=before)
-        return Refreshed(name, len(answer.prices), changed, took_s=answer.took_s)
+        return Refreshed(name, len(answer.prices), changed, unknown_types(answer.prices, facts), took_s=answer.took_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,26 +202,40 @@ def checked(prices: Sequence[Price], now: datetime) -> Sequence[Price]:
     return [price if price.as_of <= now else replace(price, as_of=now) for price in prices]
 
 
+def unknown_types(prices: Sequence[Price], facts: Facts) -> tuple[str, ...]:
+    known_ones = {(provider, instance_type) for provider, _, instance_type in facts}
+    told = {(price.provider, price.instance_type) for price in prices}
+    return tuple(f"{provider}/{name}" for provider, name in sorted(told - known_ones)[:UNKNOWN_TOLD])
+
+
 def is_stale(as_of: datetime, now: datetime, limit: timedelta) -> bool:
     return now - as_of > limit
 
 
 def table_facts(table: OfferTable) -> Facts:
-    """What the catalog knows of the machines that prices are for."""
-    shapes, facts = table.shapes, {}
+    """What the catalog knows of the machines that prices are for; region "" is for every other region."""
     places = list(zip(table.shape.tolist(), table.place.tolist(), strict=True))
     spot = (table.market == Market.SPOT).nonzero()[0].tolist()
     spot_row = {places[row]: row for row in spot}
+    facts: dict[tuple[str, str, str], PriceFacts] = {}
+    for shape, name in enumerate(table.shapes.name):
+        facts[table.sellers.name[table.shapes.seller[shape]], "", name] = shape_facts(table, shape)
     for shape, place in dict.fromkeys(places):
         row = spot_row.get((shape, place))
-        gpu = int(shapes.gpu[shape])
-        provider, region = table.sellers.name[shapes.seller[shape]], table.places.region[place]
-        facts[provider, region, shapes.name[shape]] = PriceFacts(
-            gpu_type=None if gpu == UNKNOWN else table.gpus[gpu],
-            gpus_per_instance=int(shapes.gpus[shape]),
-            memory_per_gpu_gb=float(shapes.gpu_memory_gib[shape]),
-            interconnect=Fabric(int(shapes.fabric[shape])),
+        provider, name = table.sellers.name[table.shapes.seller[shape]], table.shapes.name[shape]
+        facts[provider, table.places.region[place], name] = replace(
+            facts[provider, "", name],
             spot_availability=None if row is None else known(table.availability[row]),
             interruption_rate=None if row is None else known(table.hazard[row]),
         )
     return facts
+
+
+def shape_facts(table: OfferTable, shape: int) -> PriceFacts:
+    gpu = int(table.shapes.gpu[shape])
+    return PriceFacts(
+        gpu_type=None if gpu == UNKNOWN else table.gpus[gpu],
+        gpus_per_instance=int(table.shapes.gpus[shape]),
+        memory_per_gpu_gb=float(table.shapes.gpu_memory_gib[shape]),
+        interconnect=Fabric(int(table.shapes.fabric[shape])),
+    )

@@ -125,7 +125,8 @@ def _is_news(old: Known | None, price: Price, feed: str) -> bool:
 
 
 def _packed(price: Price, feed: str, written: int, facts: Mapping[tuple[str, str, str], PriceFacts]) -> dict[str, Any]:
-    known = facts.get((price.provider, price.region, price.instance_type), NOTHING_KNOWN)
+    region_facts = facts.get((price.provider, price.region, price.instance_type))
+    known = region_facts or facts.get((price.provider, "", price.instance_type), NOTHING_KNOWN)
     is_spot = price.market is Market.SPOT
     return _remembered(price) | {
         "gpu_type": known.gpu_type,

@@ -24,12 +24,14 @@ from crucible.engine.context import Context
 from crucible.engine.engine import Engine
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.planner import NO_KNOWLEDGE, Knowledge
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
 from crucible.model.ids import TaskId, TokenId, UserId
 from crucible.model.lease import Boot, Machine, Order
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
+from crucible.ports.prices import Prices
 from crucible.ports.streams import LogLine
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
@@ -68,6 +70,8 @@ class Server:
 
     folder: Path
     settings: ApiSettings
+    knowledge: Knowledge = NO_KNOWLEDGE
+    price_sources: Sequence[Prices] = ()
     port: int = 0
     loop: asyncio.AbstractEventLoop = field(init=False)
     deps: Deps = field(init=False)
@@ -203,7 +207,7 @@ class Server:
             checkpoint_root=self.folder.as_uri(),
             failpoint=lambda name: None,
         )
-        engine = Engine(context, blobs)
+        engine = Engine(context, blobs, self.knowledge, self.price_sources)
         self.deps = Deps(
             store=store,
             streams=streams,
@@ -213,6 +217,9 @@ class Server:
             hub=context.hub,
             clock=clock,
             settings=self.settings,
+            prices=engine.prices,
+            table=engine.planner.table,
+            enabled=frozenset(context.sellers),
             health=_healthy,
         )
         for name, role in (("admin", Role.ADMIN), ("alice", Role.MEMBER), ("bob", Role.MEMBER)):
