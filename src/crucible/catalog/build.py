@@ -22,9 +22,13 @@ BUILT = (TYPES, LANES, HAZARDS, columns.FILE)
 BACKENDS = {"modal": "modal"}  # who starts the work itself; everyone else sells machines
 NEEDED = (
     "catalog/offers.csv",
-    "price_history/aws_daily.csv.xz",
-    "spot_traces/README.md",
+    "catalog/gcp_gpu_offers_total.csv",
+    "catalog/alibaba_instance_types.csv",
+    "catalog/tencent_instance_types.csv",
+    "catalog/egress.csv",
     "skyplane_profiles/cost.csv.gz",
+    "skyplane_profiles/throughput.csv.gz",
+    "spot_traces",
 )
 
 

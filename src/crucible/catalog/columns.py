@@ -101,8 +101,8 @@ def _columns(stored: Mapping[str, npt.NDArray[Any]]) -> Columns:
 
 
 def _text(names: Iterable[str]) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(NEWLINE.join(names).encode(), dtype=np.uint8)
+    return np.frombuffer("".join(name + NEWLINE for name in names).encode(), dtype=np.uint8)
 
 
 def _names(text: npt.NDArray[np.uint8]) -> tuple[str, ...]:
-    return tuple(text.tobytes().decode().split(NEWLINE))
+    return tuple(text.tobytes().decode().split(NEWLINE)[:-1])
