@@ -1,45 +1,35 @@
-"""Exit codes: part of the interface, so that scripts can tell what to do next."""
+"""Exit codes of commands: those of the library."""
 
-from crucible.client.errors import AmbiguousJob, JobNotOver, ServerTimeout
-from crucible.model import errors
-
-OK = 0
-ERROR = 1
-USAGE = 2  # the command line or a file must change
-NO_OFFER = 3
-AUTH = 4
-NOT_FOUND = 5
-BUDGET = 6
-PROVIDER = 7
-TIMEOUT = 8
-JOB_FAILED = 100
-JOB_CANCELLED = 103
-INTERRUPTED = 130
-
-_OF_JOB = {"completed": OK, "failed": JOB_FAILED, "cancelled": JOB_CANCELLED}
-
-# First match wins: narrower classes stand first.
-_OF_ERROR: tuple[tuple[type[errors.PlatformError], int], ...] = (
-    (errors.Unauthenticated, AUTH),
-    (errors.Forbidden, AUTH),
-    (errors.NotFound, NOT_FOUND),
-    (errors.InfeasibleJob, NO_OFFER),
-    (errors.Conflict, ERROR),
-    (AmbiguousJob, USAGE),
-    (errors.InvalidRequest, USAGE),
-    (errors.NoCapacity, NO_OFFER),
-    (errors.ProviderError, PROVIDER),
-    (ServerTimeout, TIMEOUT),
-    (JobNotOver, TIMEOUT),
+from crucible.client.exits import (
+    AUTH,
+    BUDGET,
+    ERROR,
+    INTERRUPTED,
+    JOB_CANCELLED,
+    JOB_FAILED,
+    NO_OFFER,
+    NOT_FOUND,
+    OK,
+    PROVIDER,
+    TIMEOUT,
+    USAGE,
+    of_error,
+    of_job,
 )
 
-
-def of_job(status: str) -> int:
-    """The exit code of a command that waited for a job which ended as `status`."""
-    return _OF_JOB.get(status, ERROR)
-
-
-def of_error(error: errors.PlatformError) -> int:
-    if isinstance(error, errors.InfeasibleJob) and "budget" in str(error.details.get("field", "")):
-        return BUDGET
-    return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), ERROR)
+__all__ = [
+    "AUTH",
+    "BUDGET",
+    "ERROR",
+    "INTERRUPTED",
+    "JOB_CANCELLED",
+    "JOB_FAILED",
+    "NOT_FOUND",
+    "NO_OFFER",
+    "OK",
+    "PROVIDER",
+    "TIMEOUT",
+    "USAGE",
+    "of_error",
+    "of_job",
+]

@@ -173,8 +173,11 @@ class Client:
 
     # --- before a job ----------------------------------------------------------------------------
 
-    def plan(self, spec_yaml: str) -> shapes.Plan:
-        said = self._http.call("POST", "/v1/plan", body={"spec_yaml": spec_yaml}, is_repeatable=True)
+    def plan(self, spec_yaml: str, *, strategy: str | None = None, why_not: str | None = None) -> shapes.Plan:
+        """Where it would run, what that costs and why; `why_not` names offers to be told about."""
+        wish = {"spec_yaml": spec_yaml, "strategy": strategy, "why_not": why_not}
+        body = {name: value for name, value in wish.items() if value is not None}
+        said = self._http.call("POST", "/v1/plan", body=body, is_repeatable=True)
         return cast(shapes.Plan, said)
 
     def validate(self, spec_yaml: str) -> Any:

@@ -2,7 +2,8 @@
 hangs up. One event loop at a time; any number of tasks."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -30,6 +31,18 @@ def awaited(
         return await self.call(lambda client: method(client, *args, **kwargs))
 
     return asked
+
+
+def streamed(
+    method: Callable[Concatenate[Client, P], Iterator[T]],
+) -> Callable[Concatenate["AsyncClient", P], AsyncGenerator[T, None]]:
+    """The same for a method that yields. Leaving the loop hangs up: soon by itself, at once with `aclosing`."""
+
+    @wraps(method)
+    def opened(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        return self.stream(lambda client: method(client, *args, **kwargs))
+
+    return opened
 
 
 class AsyncClient:
@@ -70,6 +83,16 @@ class AsyncClient:
                 self._lines.discard(line)
                 self._keep(line.release())
 
+    async def stream(self, start: Callable[[Client], Iterator[T]]) -> AsyncGenerator[T, None]:
+        """Whatever a `Client` yields, read ahead a little by a thread."""
+        line = self._line(None)
+        try:
+            async with aclosing(threads.stream(line, start)) as items:
+                async for item in items:
+                    yield item
+        finally:
+            self._lines.discard(line)
+
     async def insist(self, patience: Patience, do: Callable[[Client], T]) -> T:
         """The result of a repeatable call, however often it takes."""
         while True:
@@ -109,43 +132,10 @@ class AsyncClient:
                 return
             await asyncio.sleep(pace.pause(job))
 
-    async def logs(
-        self,
-        job_id: str,
-        *,
-        follow: bool = False,
-        offset: int | None = None,
-        tail: int | None = None,
-        since: str | None = None,
-        rank: int | None = None,
-        attempt: int | None = None,
-        on_trouble: OnTrouble | None = None,
-    ) -> AsyncGenerator[shapes.LogRecord, None]:
-        """Lines in order, none lost and none twice, through restarts of the server."""
-        wanted = partial(
-            Client.logs, job_id=job_id, follow=follow, offset=offset, tail=tail, since=since, rank=rank,
-            attempt=attempt, on_trouble=on_trouble,
-        )  # fmt: skip
-        line = self._line(None)
-        try:
-            async for record in threads.stream(line, wanted):
-                yield record
-        finally:
-            self._lines.discard(line)
-
-    async def all_jobs(
-        self, *, status: str | None = None, name: str | None = None, limit: int | None = None
-    ) -> AsyncGenerator[shapes.JobBrief, None]:
-        """Newest first, page by page, at most `limit`."""
-        line = self._line(None)
-        try:
-            async for job in threads.stream(line, partial(Client.all_jobs, status=status, name=name, limit=limit)):
-                yield job
-        finally:
-            self._lines.discard(line)
-
     # --- the routes ------------------------------------------------------------------------------
 
+    logs = streamed(Client.logs)
+    all_jobs = streamed(Client.all_jobs)
     submit = awaited(Client.submit)
     job = awaited(Client.job)
     jobs = awaited(Client.jobs)

@@ -2,8 +2,8 @@
 for one that it is told of: without a number of GPUs, a job takes one if there is one."""
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, Self, Unpack
 
 from crucible.client import shapes
 from crucible.client.api import Client
@@ -12,7 +12,7 @@ from crucible.client.handle import Job
 from crucible.client.lookup import find_job
 from crucible.client.requirements import Requirements
 from crucible.client.speaking import say
-from crucible.client.submission import Code, Submission
+from crucible.client.submission import Code, Details, Submission
 
 
 class MLPlatform:
@@ -51,41 +51,34 @@ class MLPlatform:
         code: Code,
         requirements: Requirements | None = None,
         preferences: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        entrypoint: str | None = None,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        spec: Mapping[str, Any] | None = None,
+        **details: Unpack[Details],
     ) -> Job:
-        """`code` is the text of a Python script, or the `Path` of a file or folder (then with `entrypoint`). `spec`
-        holds fields of the job spec and goes before the rest. Raises InvalidRequest and its children."""
-        made = Submission.make(
-            code, requirements, preferences, name=name, entrypoint=entrypoint, args=args, env=env, spec=spec
-        )
-        return self._job(*made.send(self.client))
+        """`code` is the text of a Python script, or the `Path` of a file or folder (then with `entrypoint`). Raises
+        InvalidRequest and its children."""
+        return self._job(*Submission.make(code, requirements, preferences, **details).send(self.client))
 
     async def asubmit(
-        self, code: Code, requirements: Requirements | None = None, preferences: Mapping[str, Any] | None = None,
-        *, name: str | None = None, entrypoint: str | None = None, args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None, spec: Mapping[str, Any] | None = None,
-    ) -> Job:  # fmt: skip
+        self,
+        code: Code,
+        requirements: Requirements | None = None,
+        preferences: Mapping[str, Any] | None = None,
+        **details: Unpack[Details],
+    ) -> Job:
         """As `submit`, without holding up the event loop. Cancelled, the job may or may not exist."""
-        made = Submission.make(
-            code, requirements, preferences, name=name, entrypoint=entrypoint, args=args, env=env, spec=spec
-        )
+        made = Submission.make(code, requirements, preferences, **details)
         async with AsyncClient(self._connect) as client:
-            return self._job(*await client.call(made.send))
+            submitted, notes = await client.call(made.send)
+            return await client.call(lambda _: self._job(submitted, notes))
 
     def plan(
         self,
         code: Code,
         requirements: Requirements | None = None,
         preferences: Mapping[str, Any] | None = None,
-        **more: Any,
+        **details: Unpack[Details],
     ) -> shapes.Plan:
-        """Where it would run, what it would cost and why; nothing is sent but the spec. Takes what `submit` takes."""
-        made, notes = Submission.make(code, requirements, preferences, **more).plan(self.client)
+        """Where `submit` would run it, what it would cost and why; only the spec is sent."""
+        made, notes = Submission.make(code, requirements, preferences, **details).plan(self.client)
         return {**made, "notes": [*made.get("notes", []), *notes]}
 
     def job(self, id_or_name: str) -> Job:

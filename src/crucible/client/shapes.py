@@ -227,7 +227,18 @@ class Plan(TypedDict):
     chosen: dict[str, Any] | None
     alternatives: list[dict[str, Any]]
     rejections: list[dict[str, Any]]
+    others: NotRequired[list[dict[str, Any]]]
+    runnable: NotRequired[dict[str, Any] | None]
     reason: NotRequired[str | None]
+    strategy: NotRequired[str]
+    considered: NotRequired[int]
+    feasible: NotRequired[int]
+    bound: NotRequired[float]
+    price_age_s: NotRequired[int | None]
+    is_price_stale: NotRequired[bool]
+    catalog_rows: NotRequired[int]
+    plan_cpu_ms: NotRequired[float]
+    why_not: NotRequired[list[dict[str, Any]]]
     warnings: NotRequired[list[str]]
     notes: NotRequired[list[str]]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from crucible import spec as specs
 from crucible.client.api import Client
@@ -24,6 +24,16 @@ SCRIPT = "train.py"
 _ABOUT_GPUS = ("resources", "execution", "constraints.providers")
 
 
+class Details(TypedDict, total=False):
+    """What else may be said of a job."""
+
+    name: str | None
+    entrypoint: str | None  # the file to run, in a folder of code
+    args: Sequence[str]
+    env: Mapping[str, str]
+    spec: Mapping[str, Any]  # fields of the job spec; they go before whatever follows from the rest
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     name: str | None
@@ -38,22 +48,25 @@ class Submission:
         code: Code,
         requirements: Requirements | None = None,
         preferences: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        entrypoint: str | None = None,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        spec: Mapping[str, Any] | None = None,
+        **details: Unpack[Details],
     ) -> Self:
-        """`spec` holds fields of the job spec; they go before whatever follows from the others."""
+        if unknown := details.keys() - Details.__annotations__.keys():
+            raise TypeError(f"there is no argument {min(unknown)!r}; there are {', '.join(Details.__annotations__)}")
         needs = requirements or Requirements()
         wishes = preferred(preferences, interruptible=needs.interruptible)
-        start = _entrypoint(code, entrypoint)
-        given = {"entrypoint": start, "args": list(args), "env": dict(env or {})}
+        start = _entrypoint(code, details.get("entrypoint"))
+        given = {"entrypoint": start, "args": list(details.get("args") or ()), "env": dict(details.get("env") or {})}
         first = {name: value for name, value in given.items() if value}
         counts = (1, 0) if needs.gpus is None else (needs.gpus,)
-        texts = tuple(_text(merged(first, needs.fields(count), wishes.fields, spec or {})) for count in counts)
-        return cls(name=name, code=code, entrypoint=start, texts=tuple(dict.fromkeys(texts)), notes=wishes.notes)
+        last = details.get("spec") or {}
+        texts = tuple(_text(merged(first, needs.fields(count), wishes.fields, last)) for count in counts)
+        return cls(
+            name=details.get("name"),
+            code=code,
+            entrypoint=start,
+            texts=tuple(dict.fromkeys(texts)),
+            notes=wishes.notes,
+        )
 
     def send(self, client: Client) -> tuple[Submitted, tuple[str, ...]]:
         """The job, and what its owner should know."""
@@ -65,22 +78,17 @@ class Submission:
         return self._first_feasible(client.plan)
 
     def _first_feasible(self, ask: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:
-        *wished, last = self.texts
-        for text in wished:
+        first, *others = self.texts
+        try:
+            return ask(first), self.notes
+        except InfeasibleJob as refusal:
+            if not others or not _is_about_gpus(refusal):
+                raise
+            note = f"no GPU is to be had, so it runs on CPUs ({refusal.message}); gpus=1 insists"
             try:
-                return ask(text), self.notes
-            except InfeasibleJob as refusal:
-                if not str(refusal.details.get("field", "")).removeprefix("job.").startswith(_ABOUT_GPUS):
-                    raise
-                try:
-                    answer = ask(last)
-                except InfeasibleJob:
-                    raise refusal from None
-                return answer, (
-                    *self.notes,
-                    f"no GPU is to be had, so it runs on CPUs ({refusal.message}); gpus=1 insists",
-                )
-        return ask(last), self.notes
+                return ask(others[0]), (*self.notes, note)
+            except InfeasibleJob:
+                raise refusal from None
 
     def _ship(self, client: Client) -> str:
         """The digest of the code, once the server has it."""
@@ -112,6 +120,10 @@ def _entrypoint(code: Code, entrypoint: str | None) -> str:
     if "\n" not in code and code.endswith((".py", ".sh")):
         raise InvalidRequest(f"code is the text of a script; for a file give pathlib.Path({code!r})", field="code")
     return SCRIPT
+
+
+def _is_about_gpus(refusal: InfeasibleJob) -> bool:
+    return str(refusal.details.get("field", "")).removeprefix("job.").startswith(_ABOUT_GPUS)
 
 
 def _text(job: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ so that neither the thread nor the server goes on for nobody. It knows no route 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Generic, TypeVar
 
 from crucible.client.api import Client
@@ -64,7 +64,7 @@ async def call(line: Line, do: Callable[[Client], T]) -> T:
         raise
 
 
-async def stream(line: Line, start: Callable[[Client], Iterator[T]]) -> AsyncIterator[T]:
+async def stream(line: Line, start: Callable[[Client], Iterator[T]]) -> AsyncGenerator[T, None]:
     """What `start` yields, in order. Leaving the loop ends the thread and its connection."""
     handover: Handover[T] = Handover(asyncio.get_running_loop())
 

@@ -157,6 +157,7 @@ class Transport:
         headers: Mapping[str, str],
         connection: http.client.HTTPConnection | None = None,
     ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
+        self._refuse_if_aborted()
         connection = connection or self._connect()
         try:
             self._remember(connection.sock)
@@ -211,6 +212,9 @@ class Transport:
                 with suppress(ValueError):  # another thread was first
                     self._sockets.remove(closed)
             self._sockets.append(sock)
+        self._refuse_if_aborted()
+
+    def _refuse_if_aborted(self) -> None:
         if self._is_aborted:
             raise ClientClosed("the client was closed; nothing was asked")
 
