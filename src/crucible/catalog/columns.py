@@ -87,9 +87,7 @@ def read(folder: Path) -> Columns:
     with (folder / FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         missing = {*_STORED, *_NAMES} - set(stored.files)
         if missing:
-            raise InvariantBroken(
-                f"{FILE} lacks {', '.join(sorted(missing))}: build it anew with crucible prices build"
-            )
+            raise InvariantBroken(f"{FILE} lacks {', '.join(sorted(missing))}: run crucible prices build")
         return _columns({name: stored[name] for name in stored.files})
 
 

@@ -24,9 +24,7 @@ def read(folder: Path, name: str, kind: type[T]) -> Iterator[T]:
     rows = csv.reader(io.StringIO((folder / name).read_text(encoding="utf-8")))
     header = next(rows, [])
     if header != list(columns):
-        raise InvariantBroken(
-            f"{name} has the columns {','.join(header)}; {','.join(columns)} are expected: build it anew"
-        )
+        raise InvariantBroken(f"{name} has the columns {header}, not {list(columns)}: run crucible prices build")
     names, readers = tuple(columns), tuple(columns.values())
     for row in rows:
         yield kind(**{name: read(cell) for name, read, cell in zip(names, readers, row, strict=True)})

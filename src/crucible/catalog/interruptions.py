@@ -198,7 +198,8 @@ def _years(start: date, end: date) -> float:
 def correlation(x: Sequence[float], y: Sequence[float]) -> float:
     mx, my = fmean(x), fmean(y)
     covariance = fmean((a - mx) * (b - my) for a, b in zip(x, y, strict=True))
-    return covariance / math.sqrt(pvariance(x) * pvariance(y))
+    scale = math.sqrt(pvariance(x) * pvariance(y))
+    return covariance / scale if scale else 0.0  # where nothing varies, nothing follows
 
 
 def _rounded(value: float) -> float:
