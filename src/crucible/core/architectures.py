@@ -42,7 +42,8 @@ class Architectures(Mapping[str, Architecture]):
 
 
 def _compact(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    """Without what people write or leave out as they like. The dot stays: opt-1.3b is not opt-13b."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
 def _undressed(name: str) -> str:

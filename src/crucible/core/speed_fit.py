@@ -158,8 +158,10 @@ class Fit:
                     mean, deviation = prior(name)
                     values[index] += mean * factor
                     unseen[index] += (deviation * factor) ** 2
-        seen = np.einsum("ij,jk,ik->i", known, self.covariance, known, optimize=True)
-        return values + known @ self.mean, np.sqrt(np.maximum(seen, 0.0) + unseen)
+        used = np.flatnonzero(known.any(axis=0))  # a few of hundreds
+        known = known[:, used]
+        seen = (known @ self.covariance[np.ix_(used, used)] * known).sum(axis=1)
+        return values + known @ self.mean[used], np.sqrt(np.maximum(seen, 0.0) + unseen)
 
     def held_out(self, group: Sequence[int]) -> Floats:
         """By how much, as logarithms, the rows of `group` would be missed by a model that never saw them."""

@@ -65,7 +65,7 @@ class SpeedBook:
 
     def speeds(self, names: tuple[str, ...], kind: Kind, team: str = "", framework: str = "") -> Speeds:
         """Of the GPUs `names`; asked again, the answer is remembered."""
-        return _speeds(self, names, kind, team, framework)
+        return _speeds(self, names, kind, *((team, framework) if self.factors else ("", "")))
 
     def find(self, name: str) -> Gpu | None:
         """The GPU that somebody means by `name`."""
@@ -89,22 +89,15 @@ def make_book(
 ) -> SpeedBook:
     """Takes some milliseconds. Rows of GPUs that are not among `gpus` are left out."""
     facts = {gpu.name: gpu for gpu in gpus}
-    rows = placed(benchmarks, facts)
+    rows = tuple(row for row in benchmarks if row.gpu in facts)
     book = SpeedBook(facts, Architectures(architectures), Fit.of(rows, facts), {}, {})
     return replace(book, rates=_rates(book, rows))
 
 
-def placed(benchmarks: Iterable[Benchmark], facts: Mapping[str, Gpu]) -> tuple[Benchmark, ...]:
-    """Those whose GPU is known, under its name in `facts`."""
-    names = tuple(facts)
-    found = ((row, known_as(row.gpu, names)) for row in benchmarks)
-    return tuple(replace(row, gpu=name) for row, name in found if name is not None)
-
-
 @lru_cache(maxsize=4096)
 def known_as(name: str, names: tuple[str, ...]) -> str | None:
-    """Which of `names` is meant: itself however it is spelled, a variant of it (A100 for A100-40GB), or what it is a
-    variant of (H100-SXM for H100). Of several variants the one with the usual socket is meant, then the first."""
+    """Which of `names` is meant: itself however it is spelled, else the GPU of the same chip that has most in common
+    with it: A100-80GB for A100-SXM4-80GB. If nothing tells them apart the usual socket is meant, then the first."""
     wanted = fold(name)
     if "MIG" in wanted:
         return None  # a slice of a GPU is not the GPU
@@ -113,19 +106,16 @@ def known_as(name: str, names: tuple[str, ...]) -> str | None:
     for spelling in (wanted.replace("-", ""), f"RTX{wanted.replace('-', '')}"):
         if spelling in compact:
             return compact[spelling]
-    variants = sorted((known for known in folded if known.startswith(f"{wanted}-")), key=lambda k: ("SXM" not in k, k))
-    return next((folded[known] for known in (*variants, *_stems(wanted)) if known in folded), None)
+    parts = wanted.split("-")
+    kin = [known for known in folded if known.split("-")[0] == parts[0]]
+    common = {known: len(set(known.split("-")) & set(parts)) for known in kin}
+    best = min(kin, key=lambda known: (-common[known], "SXM" not in known, known), default=None)
+    return None if best is None else folded[best]
 
 
 def fold(name: str) -> str:
     text = name.upper().replace("_", "-").replace(" ", "-")
     return text.removeprefix("NVIDIA-").removeprefix("TESLA-").removeprefix("GEFORCE-")
-
-
-def _stems(name: str) -> list[str]:
-    """H100-80GB-HBM3, H100-80GB, H100."""
-    parts = name.split("-")
-    return ["-".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
 
 
 @lru_cache(maxsize=_MOST_CACHED)

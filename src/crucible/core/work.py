@@ -19,7 +19,7 @@ _FLOP = {Method.FULL: 6.0, Method.LORA: 4.0, Method.QLORA: 4.0, Method.INFERENCE
 _SHARE_OF_PEAK = 0.35
 _SHARE_OF_BANDWIDTH = 0.6  # of an A100's, while a language model writes token by token
 _WRITTEN_AT_ONCE = 32  # sequences that an inference job writes at once, if nobody says
-_BYTES = {Precision.FP32: 4.0, Precision.FP16: 2.0, Precision.BF16: 2.0, Precision.FP8: 1.0}
+_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0}
 _TOKEN_CLASSES = (ModelClass.LLM, ModelClass.TRANSFORMER)
 _INFERENCE_TYPES = (JobType.INFERENCE, JobType.EVAL)
 
@@ -90,7 +90,10 @@ def work_of(spec: JobSpec, book: SpeedBook) -> Work:
         team=spec.team or "",
     )
     best = min(rates_of(work, book), key=lambda rate: rank(rate, work), default=None)
-    return work if best is None else replace(work, kind=replace(work.kind, series=best.series))
+    if best is None:
+        return work
+    precision = load.precision or best.precision
+    return replace(work, kind=replace(work.kind, series=best.series, precision=precision))
 
 
 def class_of(load: Workload, known: Architecture | None) -> ModelClass | None:
@@ -144,7 +147,7 @@ def reckoned(work: Work, book: SpeedBook) -> Pace | None:
     basis = f"{flop:.3g} operations per token at {_SHARE_OF_PEAK:.0%} of peak"
     if work.kind.is_inference and work.kind.model_class is ModelClass.LLM:
         batch = work.batch_size or _WRITTEN_AT_ONCE
-        weights = work.parameters * _BYTES[Precision(work.kind.precision)]
+        weights = work.parameters * _BYTES[work.kind.precision]
         written = reference.bandwidth_gbps * 1e9 * _SHARE_OF_BANDWIDTH * batch / weights
         per_second = min(per_second, written)
         basis += f", {batch} sequences at once, each weight read once per token"
