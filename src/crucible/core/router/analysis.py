@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from crucible.core.architectures import Architectures
 from crucible.core.router.code import Code, read
 from crucible.core.router.detect import data, frameworks, hardware, models, numbers, training, work
 from crucible.core.router.findings import Finding, ordered
@@ -17,8 +18,8 @@ class Analysis:
     notes: tuple[str, ...]  # what could not be read, and why
 
 
-def analyse(files: Iterable[SourceFile], entry: str | None = None) -> Analysis:
-    code = read(files, entry)
+def analyse(files: Iterable[SourceFile], architectures: Architectures, entry: str | None = None) -> Analysis:
+    code = read(files, architectures, entry)
     names = tuple(one.unit.name for one in code.facts)
     return Analysis(code.entry, names, ordered(_findings(code)), code.notes)
 
@@ -36,6 +37,7 @@ def _findings(code: Code) -> Iterator[Finding]:
         numbers.sequence_length,
         numbers.epochs,
         numbers.steps,
+        numbers.accumulation,
         training.precision,
         training.optimizer,
         training.method,
@@ -44,6 +46,7 @@ def _findings(code: Code) -> Iterator[Finding]:
         training.resume,
         data.datasets,
         data.dataset_sizes,
+        data.samples,
         data.outputs,
         data.internet,
         data.privacy,

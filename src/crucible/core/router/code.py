@@ -5,6 +5,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from crucible.core.architectures import Architectures
 from crucible.core.router.constants import Evaluator, Known
 from crucible.core.router.facts import Call, ClassFact, Facts, Import, Named, Scope, collect
 from crucible.core.router.findings import Site
@@ -19,8 +20,9 @@ _CODE = (".py", ".ipynb")
 
 
 class Code:
-    def __init__(self, facts: Sequence[Facts], notes: Sequence[str]) -> None:
+    def __init__(self, facts: Sequence[Facts], notes: Sequence[str], architectures: Architectures) -> None:
         self.facts = facts  # the entry first
+        self.architectures = architectures
         self.notes = tuple(notes)
         self.named: dict[str, list[Named]] = defaultdict(list)
         self.classes: dict[str, ClassFact] = {}
@@ -131,17 +133,18 @@ class Code:
         return call
 
 
-def read(files: Iterable[SourceFile], entry: str | None = None) -> Code:
+def read(files: Iterable[SourceFile], architectures: Architectures, entry: str | None = None) -> Code:
     """The code that starts at `entry`; if nobody says where, at the file that looks most like a start."""
     given = [file for file in files if file.name.endswith(_CODE)]
     if not given:
-        return Code((), ("there is no Python file or notebook to read",))
+        return Code((), ("there is no Python file or notebook to read",), architectures)
     reader = Reader()
     start = entry if entry in {file.name for file in given} else _likely_start(given)
-    return _closure(given, start, reader)
+    facts, notes = _closure(given, start, reader)
+    return Code(facts, notes, architectures)
 
 
-def _closure(given: Sequence[SourceFile], start: str, reader: Reader) -> Code:
+def _closure(given: Sequence[SourceFile], start: str, reader: Reader) -> tuple[list[Facts], list[str]]:
     """The start, then what it imports, then what those import."""
     by_name = {file.name: file for file in given}
     homes = {module: file.name for file in given for module in _modules(file.name)}
@@ -159,7 +162,7 @@ def _closure(given: Sequence[SourceFile], start: str, reader: Reader) -> Code:
         notes.insert(
             0, f"starts at {start}" + (f"; {left} files that it does not import were not read" if left else "")
         )
-    return Code(facts, notes)
+    return facts, notes
 
 
 def _local_imports(facts: Facts, homes: dict[str, str]) -> Iterator[str]:

@@ -1,19 +1,59 @@
-"""Well-known datasets: what must be downloaded, in GB, as their homes state it."""
+"""Well-known datasets, as their homes describe them: what must be downloaded, and what one epoch of training sees."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    size_gb: float
+    samples: int | None = None  # of the training part; None for texts, which are cut as one likes
+
 
 # By the name in code, lower case, without owner.
-SIZES_GB: dict[str, float] = {
-    "mnist": 0.012, "fashionmnist": 0.031, "fashion_mnist": 0.031, "kmnist": 0.021, "emnist": 0.56,
-    "cifar10": 0.17, "cifar100": 0.17, "svhn": 0.44, "stl10": 2.6, "celeba": 1.4, "food101": 5.0,
-    "imagenet": 150.0, "imagenet-1k": 150.0, "imagenet2012": 150.0, "ilsvrc2012": 150.0, "tiny-imagenet": 0.25,
-    "coco": 25.0, "cocodetection": 25.0, "voc2012": 2.0, "cityscapes": 11.0, "lsun": 43.0,
-    "openwebtext": 13.5, "c4": 305.0, "the_pile": 825.0, "pile": 825.0, "wikitext": 0.19, "wikipedia": 20.0,
-    "imdb": 0.084, "squad": 0.035, "squad_v2": 0.045, "glue": 1.0, "ag_news": 0.03, "yelp_review_full": 0.2,
-    "alpaca": 0.024, "dolly": 0.013, "databricks-dolly-15k": 0.013, "gsm8k": 0.005, "samsum": 0.003,
-    "cnn_dailymail": 0.59, "xsum": 0.26, "librispeech": 60.0, "librispeech_asr": 60.0, "common_voice": 76.0,
-    "speechcommands": 2.3, "ljspeech": 2.6, "shakespeare": 0.001, "enwik8": 0.036,
-}  # fmt: skip
+KNOWN: dict[str, Dataset] = {
+    "mnist": Dataset(0.012, 60_000),
+    "fashionmnist": Dataset(0.031, 60_000),
+    "fashion_mnist": Dataset(0.031, 60_000),
+    "kmnist": Dataset(0.021, 60_000),
+    "cifar10": Dataset(0.17, 50_000),
+    "cifar100": Dataset(0.17, 50_000),
+    "svhn": Dataset(0.44, 73_257),
+    "stl10": Dataset(2.6, 5_000),
+    "celeba": Dataset(1.4, 162_770),
+    "food101": Dataset(5.0, 75_750),
+    "imagenet": Dataset(150.0, 1_281_167),
+    "imagenet-1k": Dataset(150.0, 1_281_167),
+    "imagenet1k": Dataset(150.0, 1_281_167),
+    "imagenet2012": Dataset(150.0, 1_281_167),
+    "ilsvrc2012": Dataset(150.0, 1_281_167),
+    "tiny-imagenet": Dataset(0.25, 100_000),
+    "coco": Dataset(25.0, 118_287),
+    "cocodetection": Dataset(25.0, 118_287),
+    "cityscapes": Dataset(11.0, 2_975),
+    "imdb": Dataset(0.084, 25_000),
+    "squad": Dataset(0.035, 87_599),
+    "squad_v2": Dataset(0.045, 130_319),
+    "ag_news": Dataset(0.03, 120_000),
+    "yelp_review_full": Dataset(0.2, 650_000),
+    "alpaca": Dataset(0.024, 52_002),
+    "databricks-dolly-15k": Dataset(0.013, 15_011),
+    "gsm8k": Dataset(0.005, 7_473),
+    "samsum": Dataset(0.003, 14_732),
+    "cnn_dailymail": Dataset(0.59, 287_113),
+    "xsum": Dataset(0.26, 204_045),
+    "librispeech": Dataset(60.0, 281_241),
+    "librispeech_asr": Dataset(60.0, 281_241),
+    "speechcommands": Dataset(2.3, 84_843),
+    "ljspeech": Dataset(2.6, 13_100),
+    "openwebtext": Dataset(13.5),
+    "c4": Dataset(305.0),
+    "the_pile": Dataset(825.0),
+    "wikitext": Dataset(0.19),
+    "wikipedia": Dataset(20.0),
+    "enwik8": Dataset(0.036),
+}
 
 
-def size_gb(name: str) -> float | None:
+def known_dataset(name: str) -> Dataset | None:
     lowered = name.lower().rstrip("/")
-    return SIZES_GB.get(lowered, SIZES_GB.get(lowered.rpartition("/")[2]))
+    return KNOWN.get(lowered, KNOWN.get(lowered.rpartition("/")[2]))

@@ -40,12 +40,14 @@ class What(StrEnum):
     OPTIMIZER = "optimizer"
     EPOCHS = "epochs"
     STEPS = "steps"
+    ACCUMULATION = "accumulation"  # batches per step
     TRIALS = "trials"
     CHECKPOINTING = "checkpointing"
     CHECKPOINT_EVERY = "checkpoint_every"
     RESUME = "resume"
     DATASET = "dataset"
     DATASET_SIZE_GB = "dataset_size_gb"
+    SAMPLES = "samples"  # of one epoch
     OUTPUT = "output"
     GPU = "gpu"
     GPUS = "gpus"

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from crucible.core.router.code import Code
-from crucible.core.router.datasets import SIZES_GB, size_gb
-from crucible.core.router.findings import Confidence, Finding, What, found
+from crucible.core.router.datasets import KNOWN, Dataset, known_dataset
+from crucible.core.router.findings import Confidence, Finding, Value, What, found
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
@@ -75,7 +76,7 @@ def datasets(code: Code) -> Iterator[Finding]:
 
 def _is_place(text: str) -> bool:
     """A path, an address, or a dataset that everybody knows."""
-    return bool(text) and ("/" in text or size_gb(text) is not None) and "\n" not in text and len(text) < 200
+    return bool(text) and ("/" in text or known_dataset(text) is not None) and "\n" not in text and len(text) < 200
 
 
 def _named_datasets(code: Code) -> Iterator[Finding]:
@@ -110,25 +111,32 @@ def _read_files(code: Code) -> Iterator[Finding]:
 
 
 def dataset_sizes(code: Code) -> Iterator[Finding]:
+    for finding, known in _known_datasets(code):
+        yield _told_again(finding, What.DATASET_SIZE_GB, known.size_gb, f"the usual size of {finding.value}")
+
+
+def samples(code: Code) -> Iterator[Finding]:
+    for finding, known in _known_datasets(code):
+        if known.samples is not None:
+            yield _told_again(finding, What.SAMPLES, known.samples, f"the usual size of {finding.value}")
+
+
+def _known_datasets(code: Code) -> Iterator[tuple[Finding, Dataset]]:
     for finding in datasets(code):
-        size = size_gb(str(finding.value)) or _size_in_path(str(finding.value))
-        if size is not None:
-            sure = max(finding.confidence, MEDIUM, key=lambda c: c.rank)
-            yield Finding(
-                what=What.DATASET_SIZE_GB,
-                value=size,
-                file=finding.file,
-                line=finding.line,
-                evidence=finding.evidence,
-                confidence=sure,
-                why=f"the usual size of {finding.value}",
-            )
+        known = known_dataset(str(finding.value)) or _in_path(str(finding.value))
+        if known is not None:
+            yield finding, known
 
 
-def _size_in_path(path: str) -> float | None:
+def _told_again(finding: Finding, what: What, value: Value, why: str) -> Finding:
+    confidence = max(finding.confidence, MEDIUM, key=lambda c: c.rank)
+    return replace(finding, what=what, value=value, why=why, confidence=confidence)
+
+
+def _in_path(path: str) -> Dataset | None:
     """A folder or bucket that carries a well-known name."""
     parts = re.split(r"[/:.]+", path.lower())
-    return next((SIZES_GB[part] for part in parts if part in SIZES_GB), None)
+    return next((KNOWN[part] for part in parts if part in KNOWN), None)
 
 
 def outputs(code: Code) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from crucible.core.router.code import Code
 from crucible.core.router.findings import Confidence, Finding, What, found
@@ -71,15 +72,8 @@ def _names(frameworks: Sequence[Finding]) -> str:
 
 
 def _again(finding: Finding, value: str, confidence: Confidence, why: str) -> Finding:
-    return Finding(
-        what=What.GPU,
-        value=value,
-        file=finding.file,
-        line=finding.line,
-        evidence=finding.evidence,
-        confidence=max(confidence, finding.confidence, key=lambda c: c.rank),
-        why=why,
-    )
+    surest = max(confidence, finding.confidence, key=lambda c: c.rank)
+    return replace(finding, what=What.GPU, value=value, why=why, confidence=surest)
 
 
 def gpus(code: Code) -> Iterator[Finding]:

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from crucible.core.router.architectures import architecture, model_class
 from crucible.core.router.code import Code
 from crucible.core.router.constants import Known
 from crucible.core.router.facts import Call, Scope
 from crucible.core.router.findings import Confidence, Finding, What, found
 from crucible.core.router.keras_layers import sequential
 from crucible.core.router.layers import Counter, Size
+from crucible.core.router.naming import meaning, model_class
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
@@ -41,6 +41,10 @@ _NAMES = (
 )
 _ESTIMATORS = ("sklearn.", "xgboost.", "lightgbm.", "catboost.")
 
+_TELLING = {
+    "vision": ("Conv2d", "Conv2D", "ConvTranspose2d"),
+    "transformer": ("TransformerEncoderLayer", "TransformerDecoderLayer", "MultiheadAttention", "MultiHeadAttention"),
+}
 _LAYERS = ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "depth", "num_blocks")
 _WIDTHS = ("n_embd", "d_model", "hidden_size", "embed_dim", "n_embed", "emb_dim", "dim")
 _VOCABULARY = ("vocab_size", "n_vocab", "padded_vocab_size")
@@ -50,10 +54,11 @@ _CONTEXT = ("block_size", "n_positions", "max_position_embeddings", "max_seq_len
 def models(code: Code) -> Iterator[Finding]:
     """Names first, since they say the most; then sizes of what is written out."""
     for known, why in _named(code):
-        yield from _named_model(known, why)
+        yield from _named_model(code, known, why)
     yield from _written_out(code)
     yield from _estimators(code)
     yield from _configured(code)
+    yield from _by_layers(code)
 
 
 def _named(code: Code) -> Iterator[tuple[Known, str]]:
@@ -64,11 +69,11 @@ def _named(code: Code) -> Iterator[tuple[Known, str]]:
             known = code.constants.text(call.argument(argument, position) or call.argument("model"), call.scope)
             if known and not str(known.value).startswith((".", "/")):
                 yield known, f"argument of {call.last}"
-        elif call.name.startswith(_CONSTRUCTORS) and architecture(call.last).is_listed:
+        elif call.name.startswith(_CONSTRUCTORS) and meaning(call.last, code.architectures).is_listed:
             yield Known(call.last, call.site, HIGH), f"calls {call.name}"
     for name in _NAMES:
         for known, why in code.values_called(name):
-            if isinstance(known.value, str) and architecture(known.value).parameters:
+            if isinstance(known.value, str) and meaning(known.value, code.architectures).parameters:
                 yield Known(known.value, known.site, MEDIUM), why
 
 
@@ -81,9 +86,9 @@ def _is_no_model(call: Call) -> bool:
     return call.last == "from_pretrained" and owner.endswith(_NO_MODEL)
 
 
-def _named_model(known: Known, why: str) -> Iterator[Finding]:
+def _named_model(code: Code, known: Known, why: str) -> Iterator[Finding]:
     name = str(known.value)
-    meant = architecture(name)
+    meant = meaning(name, code.architectures)
     yield found(What.MODEL, name, known.site, known.confidence, why)
     if meant.model_class:
         sure = known.confidence if meant.is_listed else max(known.confidence, MEDIUM, key=lambda c: c.rank)
@@ -167,6 +172,15 @@ def _configured(code: Code) -> Iterator[Finding]:
         What.PARAMETERS, float(round(blocks + words + places)), layers.site, LOW if vocabulary is None else MEDIUM, said
     )
     yield found(What.MODEL_CLASS, "llm" if context or vocabulary else "transformer", layers.site, LOW, said)
+
+
+def _by_layers(code: Code) -> Iterator[Finding]:
+    """What a model is for shows in its layers."""
+    for kind, layers in _TELLING.items():
+        for call in code.calls:
+            if call.last in layers:
+                yield found(What.MODEL_CLASS, kind, call.site, LOW, f"has a layer {call.last}")
+                break
 
 
 def _number(code: Code, names: tuple[str, ...]) -> Known | None:

@@ -41,7 +41,13 @@ _STEPS: Sequence[Use] = (
     (("xgboost.train",), "num_boost_round", 2),
     (("lightgbm.train",), "num_boost_round", 2),
 )
+_ACCUMULATION: Sequence[Use] = (
+    (_TRAINER_ARGUMENTS, "gradient_accumulation_steps", None),
+    (_LIGHTNING, "accumulate_grad_batches", None),
+    (("accelerate.Accelerator",), "gradient_accumulation_steps", None),
+)
 
+_ACCUMULATION_NAMES = ("gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "grad_accum")
 _BATCH_NAMES = (
     "per_device_train_batch_size",
     "train_batch_size",
@@ -92,6 +98,11 @@ def epochs(code: Code) -> Iterator[Finding]:
 
 def steps(code: Code) -> Iterator[Finding]:
     yield from _numbers(code, What.STEPS, _STEPS, _STEP_NAMES)
+
+
+def accumulation(code: Code) -> Iterator[Finding]:
+    """Batches that are added up before the weights move."""
+    yield from _numbers(code, What.ACCUMULATION, _ACCUMULATION, _ACCUMULATION_NAMES)
 
 
 def _loaders_first(code: Code) -> Iterator[Finding]:

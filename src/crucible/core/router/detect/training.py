@@ -183,6 +183,9 @@ def checkpointing(code: Code) -> Iterator[Finding]:
     for call in code.calls:
         if call.last in _CALLBACKS:
             yield found(What.CHECKPOINTING, True, call.site, HIGH, f"the callback {call.last}")
+    for call in code.calls_of("optuna.create_study"):
+        if call.argument("storage") is not None:
+            yield found(What.CHECKPOINTING, True, call.site, HIGH, "the study is stored trial by trial")
     for call in code.calls_of(*_SAVES):
         said = f"calls {call.name.lstrip('?.')}"
         if call.is_repeated or call.last in ("save_state", "save_checkpoint"):
@@ -221,6 +224,10 @@ def resume(code: Code) -> Iterator[Finding]:
             yield found(What.RESUME, True, call.site, HIGH, "BackupAndRestore goes on where it was")
     for call in code.calls_of(*_LOADS):
         yield found(What.RESUME, True, call.site, HIGH, f"calls {call.name.lstrip('?.')}")
+    for call in code.calls_of("optuna.create_study"):
+        known = code.constants.value(call.argument("load_if_exists"), call.scope)
+        if known and known.value is True:
+            yield found(What.RESUME, True, call.site, HIGH, "the study goes on if it exists")
     yield from _loads_own_state(code)
 
 
