@@ -1,6 +1,7 @@
 """What is shipped: complete, dated, sourced, and the same as what its parts give."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,3 +168,10 @@ def test_an_estimate_lies_in_its_interval(shipped: Catalog) -> None:
 def test_staying_in_a_region_is_free(shipped: Catalog) -> None:
     places = shipped.table.places
     assert (np.diagonal(places.usd_per_gb) == 0).all()
+
+
+def test_the_page_explains_every_method_and_counts_what_is_there(shipped: Catalog) -> None:
+    page = (Path(__file__).parents[3] / "docs/catalog.md").read_text(encoding="utf-8")
+    for method in {hazard.method for hazard in shipped.hazards()}:
+        assert f"\n### {method}\n" in page
+    assert f"{len(shipped):,} prices of {len(shipped.types())} machine types" in page
