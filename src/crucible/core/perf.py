@@ -3,6 +3,7 @@ speed if it says where it holds; else from the amount of work and a rate: measur
 size. It says which, and how sure it is. What nobody can know is NaN."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from crucible.core.work import Work, pace_of, work_of
 from crucible.model.offer import Fabric
 from crucible.model.spec import JobSpec
 
-__all__ = ["CONFIDENCE", "Hours", "SpeedBook", "make_book", "parse_gpus", "work_hours"]
+__all__ = ["CONFIDENCE", "Hours", "Origin", "SpeedBook", "make_book", "parse_gpus", "work_hours"]
 
 CONFIDENCE = ("low", "medium", "high")
 LOW, MEDIUM, HIGH = range(3)
@@ -28,6 +29,16 @@ _UNKNOWN = (
 Levels = npt.NDArray[np.int8]
 
 
+class Origin(StrEnum):
+    """Where hours come from."""
+
+    GIVEN = "given"  # by the user, for whatever is chosen
+    SCALED = "scaled"  # by the user, for a GPU; by speed for others
+    MEASURED = "measured"  # a rate of this very model
+    RECKONED = "reckoned"  # from the size of the model
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
     """Per shape of a table."""
@@ -36,7 +47,11 @@ class Hours:
     steps_per_hour: Floats
     tokens_per_hour: Floats
     confidence: Levels  # an index of CONFIDENCE
+    origin: Origin
     basis: str  # for a person
+
+
+Told = tuple[Floats, Levels, Origin, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +78,15 @@ def work_hours(spec: JobSpec, table: OfferTable, nodes: Ints, gpus_used: Ints, b
     work = work_of(spec, book)
     count = np.maximum(nodes * gpus_used, 1.0)
     if spec.resources.estimated_hours is not None:
-        hours, confidence, basis = _from_estimate(spec, work, table, nodes, gpus_used, book)
+        hours, confidence, origin, basis = _from_estimate(spec, work, table, nodes, gpus_used, book)
     else:
-        hours, confidence, basis = _from_amount(work, table, nodes, gpus_used, book)
+        hours, confidence, origin, basis = _from_amount(work, table, nodes, gpus_used, book)
     return Hours(
         hours=hours,
         steps_per_hour=_per_hour(work.steps_on(count), hours),
         tokens_per_hour=_per_hour(work.tokens_on(count), hours),
         confidence=confidence,
+        origin=origin,
         basis=basis,
     )
 
@@ -87,16 +103,14 @@ def parse_gpus(text: str) -> tuple[str, int]:
     return name, int(count or 1)
 
 
-def _from_estimate(
-    spec: JobSpec, work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook
-) -> tuple[Floats, Levels, str]:
+def _from_estimate(spec: JobSpec, work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook) -> Told:
     hours, measured_on = spec.resources.estimated_hours or 0.0, spec.resources.estimated_on
     if measured_on is None:
-        return (*_as_given(hours, table), f"{hours:g} h as given; resources.estimated_on would compare GPUs by speed")
+        return _as_given(hours, table, "resources.estimated_on would compare GPUs by speed")
     name, count = parse_gpus(measured_on)
     reference = book.find(name)
     if reference is None or spec.resources.gpus == 0:
-        return (*_as_given(hours, table), f"{hours:g} h as given; nothing is known of the speed of {name}")
+        return _as_given(hours, table, f"nothing is known of the speed of {name}")
     machines = -(-count // _MOST_PER_MACHINE)
     base = _gang(
         work,
@@ -113,28 +127,27 @@ def _from_estimate(
     ratio = np.exp(np.where(is_known, base.speed - gang.speed, 0.0))
     whom = work.kind.label if work.kind.model_class else "all kinds of models"
     basis = f"{hours:g} h on {count} × {reference.name}, by the speed of GPUs for {whom}"
-    return hours * ratio, _levels(gang.error_beside(base, is_same), is_known), basis
+    return hours * ratio, _levels(gang.error_beside(base, is_same), is_known), Origin.SCALED, basis
 
 
-def _as_given(hours: float, table: OfferTable) -> tuple[Floats, Levels]:
+def _as_given(hours: float, table: OfferTable, why: str) -> Told:
     size = len(table.shapes.name)
-    return np.full(size, hours), np.full(size, LOW, dtype=np.int8)
+    return np.full(size, hours), np.full(size, LOW, dtype=np.int8), Origin.GIVEN, f"{hours:g} h as given; {why}"
 
 
-def _from_amount(
-    work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook
-) -> tuple[Floats, Levels, str]:
+def _from_amount(work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook) -> Told:
     size = len(table.shapes.name)
     pace = pace_of(work, book)
     amount = None if pace is None else work.amount_on(pace.unit, np.maximum(nodes * gpus_used, 1.0))
     if pace is None or amount is None or bool(np.isnan(amount).all()):
-        return np.full(size, np.nan), np.full(size, LOW, dtype=np.int8), _UNKNOWN
+        return np.full(size, np.nan), np.full(size, LOW, dtype=np.int8), Origin.UNKNOWN, _UNKNOWN
     gang = _gang_of(work, table, nodes, gpus_used, book)
     hours = amount / (pace.per_hour * np.exp(gang.speed))
     error = np.sqrt(gang.error**2 + (gang.inside * gang.inside_error) ** 2 + (gang.across * gang.across_error) ** 2)
     # The user's code is not the benchmark's: a rate of the same model is never more than medium.
     levels = np.minimum(_levels(error, ~np.isnan(gang.speed)), MEDIUM if pace.is_measured else LOW)
-    return hours, levels.astype(np.int8), pace.basis
+    origin = Origin.MEASURED if pace.is_measured else Origin.RECKONED
+    return hours, levels.astype(np.int8), origin, pace.basis
 
 
 def _gang_of(work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: SpeedBook) -> Gang:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import log, sqrt
 
-from crucible.core.speeds import Factor, Key
+from crucible.core.perf import Origin
+from crucible.core.speeds import Factor, Key, SpeedBook
+from crucible.core.work import work_of
+from crucible.model.spec import JobSpec
 
 _BELIEF = 5.0  # observations that the table is worth
 _HALF_LIFE = timedelta(days=90)  # drivers, libraries and code change
@@ -16,6 +19,9 @@ _SPREAD = 0.25  # of single observations around their mean, where too few say it
 _LEAST_SPREAD = 0.05
 _MOST = log(10.0)  # an observation further off than ten times is a slip; it counts as ten times
 _SURE = 2.0  # standard errors that a team must be away from the others
+_LONG = 1.0  # hours: a shorter run is also compiling and warming up, and counts in proportion
+# How much a run says of the GPU; the rest it says of the user's estimate. Nothing, if that holds for any GPU.
+_WORTH = {Origin.MEASURED: 1.0, Origin.RECKONED: 1.0, Origin.SCALED: 0.25}
 _FEWEST = 3  # observations of a team before it is looked at by itself
 
 
@@ -30,6 +36,25 @@ class Observation:
     ratio: float  # rate measured / rate predicted by the book without telemetry
     weight: float  # 1 for a run of hours; less for a short one, or one predicted from the user's own estimate
     at: datetime
+
+
+def observed(
+    spec: JobSpec, book: SpeedBook, *, gpu: str, origin: Origin, predicted_h: float, actual_h: float, at: datetime
+) -> Observation | None:
+    """What a finished run says; None if nothing. `predicted_h` is of the work, by the book without telemetry, and
+    `actual_h` the time in which ranks ran: no start, no wait, nothing lost to interruptions."""
+    if origin not in _WORTH or predicted_h <= 0 or actual_h <= 0 or book.find(gpu) is None:
+        return None
+    work = work_of(spec, book)
+    return Observation(
+        framework=work.framework,
+        kind=work.kind.label,
+        gpu=gpu,
+        team=work.team,
+        ratio=predicted_h / actual_h,
+        weight=_WORTH[origin] * min(1.0, actual_h / _LONG),
+        at=at,
+    )
 
 
 @dataclass(frozen=True, slots=True)

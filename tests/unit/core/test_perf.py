@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crucible.catalog import benchmarks, facts
 from crucible.core.offers import OfferTable, make_table
-from crucible.core.perf import CONFIDENCE, Hours, SpeedBook, make_book, work_hours
+from crucible.core.perf import CONFIDENCE, Hours, Origin, SpeedBook, make_book, work_hours
 from crucible.core.speeds import known_as
 from crucible.model.catalog import Gpu, InstanceType
 from crucible.model.offer import Fabric
@@ -62,6 +62,7 @@ def hours_on(spec: JobSpec, *shapes: InstanceType, speeds: SpeedBook | None = No
         steps_per_hour=found.steps_per_hour[order],
         tokens_per_hour=found.tokens_per_hour[order],
         confidence=found.confidence[order],
+        origin=found.origin,
         basis=found.basis,
     )
 
@@ -85,6 +86,7 @@ def test_an_estimate_without_a_place_stands_for_whatever_is_chosen() -> None:
     found = hours_on(estimated(on=None), shape("A100-80GB", 8), shape("H100-SXM", 8), shape("slot", 8))
     assert found.hours.tolist() == [6.0, 6.0, 6.0]
     assert words(found) == ["low", "low", "low"]
+    assert found.origin is Origin.GIVEN
     assert "resources.estimated_on" in found.basis
 
 
@@ -162,6 +164,7 @@ def test_epochs_of_a_measured_model_take_what_the_table_says() -> None:
     assert found.steps_per_hour[0] == pytest.approx(90 * 1.28e6 / 256 / 8 / found.hours[0])
     assert np.isnan(found.hours[1:]).all()
     assert words(found) == ["medium", "low", "low"]
+    assert found.origin is Origin.MEASURED
     assert "measured rate of resnet50" in found.basis
 
 
@@ -177,6 +180,7 @@ def test_a_language_model_is_reckoned_from_its_size() -> None:
     found = hours_on(trained(model="meta-llama/Llama-2-7b-hf", tokens=1e9), shape("A100-80GB", 8))
     assert found.tokens_per_hour[0] / 3600 / 8 == pytest.approx(2500, rel=0.15)
     assert words(found) == ["low"]
+    assert found.origin is Origin.RECKONED
     assert "operations per token at 35% of peak" in found.basis
 
 
@@ -222,6 +226,7 @@ def test_an_unknown_model_of_a_known_class_goes_by_its_size() -> None:
 def test_what_cannot_be_known_is_unknown_and_says_what_would_help(workload: dict[str, Any]) -> None:
     found = hours_on(trained(**workload), shape("A100-80GB", 8))
     assert np.isnan(found.hours).all() and np.isnan(found.steps_per_hour).all()
+    assert found.origin is Origin.UNKNOWN
     assert "give resources.estimated_hours" in found.basis
 
 

@@ -1,6 +1,7 @@
 """What past jobs say of speeds takes over as it accrues (requirement C4), and how good predictions were (C10)."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from math import exp, log
 
 import numpy as np
@@ -9,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crucible.catalog import benchmarks, facts
+from crucible.core.perf import Origin
 from crucible.core.speed_fit import Kind
 from crucible.core.speeds import Factor, SpeedBook, make_book
-from crucible.core.telemetry import Observation, accuracy_of, factors_of
+from crucible.core.telemetry import Observation, accuracy_of, factors_of, observed
 from crucible.model.catalog import Gpu
-from crucible.model.spec import ModelClass
+from crucible.model.spec import Framework, JobSpec, ModelClass, Workload
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 LLM = Kind(ModelClass.LLM)
@@ -78,6 +80,7 @@ def test_frameworks_are_told_apart() -> None:
     assert factor(observations, framework="tensorflow") < 0.75 < 0.9 < factor(observations, framework="pytorch")
 
 
+@cache
 def book() -> SpeedBook:
     return make_book(benchmarks.benchmarks(), facts.read(facts.SHIPPED, "gpus.csv", Gpu))
 
@@ -103,6 +106,31 @@ def test_the_book_uses_the_most_particular_factor() -> None:
     assert after.error[0] == pytest.approx(before.error[0] / 2)
     assert after.speed[1] == before.speed[1]
     assert np.isnan(after.speed[2])
+
+
+SPEC = JobSpec(framework=Framework.PYTORCH_DDP, team="mine", workload=Workload(model_class=ModelClass.LLM))
+
+
+def test_a_finished_run_is_an_observation() -> None:
+    one = observed(SPEC, book(), gpu="H100-SXM", origin=Origin.MEASURED, predicted_h=4, actual_h=8, at=NOW)
+    assert one == seen(0.5, team="mine")
+
+
+@pytest.mark.parametrize(
+    ("origin", "hours", "weight"),
+    [(Origin.RECKONED, 8.0, 1.0), (Origin.SCALED, 8.0, 0.25), (Origin.MEASURED, 0.5, 0.5)],
+)
+def test_short_runs_and_estimates_of_users_count_less(origin: Origin, hours: float, weight: float) -> None:
+    one = observed(SPEC, book(), gpu="H100-SXM", origin=origin, predicted_h=4, actual_h=hours, at=NOW)
+    assert one is not None and one.weight == weight
+
+
+@pytest.mark.parametrize(
+    ("gpu", "origin", "hours"),
+    [("H100-SXM", Origin.GIVEN, 8.0), ("slot", Origin.MEASURED, 8.0), ("H100-SXM", Origin.MEASURED, 0.0)],
+)
+def test_some_runs_say_nothing_of_a_gpu(gpu: str, origin: Origin, hours: float) -> None:
+    assert observed(SPEC, book(), gpu=gpu, origin=origin, predicted_h=4, actual_h=hours, at=NOW) is None
 
 
 @given(st.lists(st.floats(0.2, 5.0), min_size=1, max_size=30))
