@@ -17,7 +17,7 @@ USUAL_GBPS = 2.0
 # Of the time that data needs to arrive when it is read while the work goes on: what reading ahead does not hide. An
 # assumption, to be replaced by what jobs report.
 UNHIDDEN = 0.25
-MOST = 2**62  # micro-dollars; stands for what is never paid off, and leaves room to add to it
+MOST = 9 * 10**18  # micro-dollars; stands for what is never paid off, and leaves room to add to it
 LONGEST_H = 1e15  # stands for inf where that times zero would be NaN
 
 

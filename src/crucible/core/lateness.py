@@ -104,7 +104,8 @@ def _few(lost: Losses, late: Floats) -> Floats:
     weight = _weights(lost, k)
     each, var = _each(lost)
     chance = _normal(late - k[REBOOTS:] * each, k[REBOOTS:] * var)
-    return _apart(lost, late, weight[:REBOOTS], k[:REBOOTS]) + np.einsum("kr,kr->r", weight[REBOOTS:], chance)
+    late_ones: Floats = np.einsum("kr,kr->r", weight[REBOOTS:], chance)
+    return late_ones + _apart(lost, late, weight[:REBOOTS], k[:REBOOTS])
 
 
 def _weights(lost: Losses, k: Floats) -> Floats:
