@@ -2,11 +2,11 @@
 packed and shipped. If a GPU is wished for and none is to be had, the job is sent without one, and a note says so."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from crucible import spec as specs
 from crucible.client.api import Client
@@ -15,13 +15,12 @@ from crucible.client.requirements import Requirements, merged, preferred
 from crucible.client.shapes import Plan, Submitted
 from crucible.model.errors import InfeasibleJob, InvalidRequest
 
-T = TypeVar("T")
-
 Code = str | Path  # the text of a script, or where a file or folder is
 # What a script that came as text is called where it runs.
 SCRIPT = "train.py"
 # A refusal about anything else would not be mended by doing without a GPU; it might just be dodged.
 _ABOUT_GPUS = ("resources", "execution", "constraints.providers")
+_ON_CPUS = "no GPU is to be had, so it runs on CPUs ({}); gpus=1 insists"
 
 
 class Details(TypedDict, total=False):
@@ -71,24 +70,28 @@ class Submission:
     def send(self, client: Client) -> tuple[Submitted, tuple[str, ...]]:
         """The job, and what its owner should know."""
         digest = self._ship(client)
-        return self._first_feasible(lambda text: client.submit(self.name, text, code_digest=digest))
-
-    def plan(self, client: Client) -> tuple[Plan, tuple[str, ...]]:
-        """What `send` would do, without doing it."""
-        return self._first_feasible(client.plan)
-
-    def _first_feasible(self, ask: Callable[[str], T]) -> tuple[T, tuple[str, ...]]:
         first, *others = self.texts
         try:
-            return ask(first), self.notes
+            return client.submit(self.name, first, code_digest=digest), self.notes
         except InfeasibleJob as refusal:
             if not others or not _is_about_gpus(refusal):
                 raise
-            note = f"no GPU is to be had, so it runs on CPUs ({refusal.message}); gpus=1 insists"
             try:
-                return ask(others[0]), (*self.notes, note)
+                made = client.submit(self.name, others[0], code_digest=digest)
             except InfeasibleJob:
                 raise refusal from None
+            return made, (*self.notes, _ON_CPUS.format(refusal.message))
+
+    def plan(self, client: Client) -> tuple[Plan, tuple[str, ...]]:
+        """What could run it, and what would, without sending it."""
+        made = client.plan(self.texts[0])
+        if len(self.texts) == 1 or not _is_hopeless(made):
+            return made, self.notes
+        other = client.plan(self.texts[1])
+        if _is_hopeless(other):
+            return made, self.notes
+        why = made.get("reason") or "what could run it is not enabled"
+        return other, (*self.notes, _ON_CPUS.format(why))
 
     def _ship(self, client: Client) -> str:
         """The digest of the code, once the server has it."""
@@ -124,6 +127,12 @@ def _entrypoint(code: Code, entrypoint: str | None) -> str:
 
 def _is_about_gpus(refusal: InfeasibleJob) -> bool:
     return str(refusal.details.get("field", "")).removeprefix("job.").startswith(_ABOUT_GPUS)
+
+
+def _is_hopeless(plan: Plan) -> bool:
+    """A plan also names what is not enabled; only what is can run a job, now or when it is free again."""
+    can_wait = any(refused.get("rule") == "sold_out" for refused in plan["rejections"])
+    return plan.get("runnable", plan["chosen"]) is None and not can_wait
 
 
 def _text(job: Mapping[str, Any]) -> str:

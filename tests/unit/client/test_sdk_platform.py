@@ -34,6 +34,7 @@ class Server:
         self.specs: list[Any] = []
         self.refusal: dict[str, Any] | None = None
         self.refuses_all = False
+        self.blocking = "gpu_memory"
         self.double: Double
 
     def routes(self) -> dict[str, Any]:
@@ -53,7 +54,13 @@ class Server:
         return self._answer(request, (201, {"id": ID, "status": "pending"}))
 
     def plan(self, request: Request) -> Any:
-        return self._answer(request, {"chosen": {"gpus": 0}, "alternatives": [], "rejections": []})
+        """As the planner does: it names what could run it, and refuses nothing."""
+        gpus = load(json.loads(request.body)["spec_yaml"]).spec.resources.gpus
+        is_refused = self.refusal is not None and (gpus or self.refuses_all)
+        chosen = {"gpus": gpus}
+        rejections = [{"rule": self.blocking, "reason": "because"}] if is_refused else []
+        runnable = None if is_refused else chosen
+        return {"chosen": chosen, "runnable": runnable, "alternatives": [], "rejections": rejections, "notes": ["old"]}
 
     def _answer(self, request: Request, otherwise: Any) -> Any:
         spec = load(json.loads(request.body)["spec_yaml"]).spec
@@ -152,7 +159,20 @@ def test_a_wish_for_a_gpu_is_given_up_aloud(
     assert [spec.resources.gpus for spec in server.specs] == [1, 0]
     assert "runs on CPUs (no offer fits)" in job.notes[0] and caplog.messages == list(job.notes)
     assert job.status().notes == job.notes
-    assert platform.plan(SCRIPT)["notes"] == list(job.notes)
+
+
+def test_a_plan_says_what_submit_would_do(platform: MLPlatform, server: Server) -> None:
+    assert platform.plan(SCRIPT)["chosen"] == {"gpus": 1}
+    server.refusal = NO_GPU
+    made = platform.plan(SCRIPT)
+    assert made["chosen"] == {"gpus": 0}
+    assert made.get("notes", [])[0] == "old" and "runs on CPUs" in made.get("notes", [])[1]
+    assert platform.plan(SCRIPT, Requirements(gpus=1))["chosen"] == {"gpus": 1}
+    server.blocking = "sold_out"
+    assert platform.plan(SCRIPT)["chosen"] == {"gpus": 1}, "it would wait for it"
+    server.blocking, server.refuses_all = "gpu_memory", True
+    assert platform.plan(SCRIPT)["chosen"] == {"gpus": 1}, "CPUs will not do either"
+    assert server.packages == {}
 
 
 def test_a_rule_about_gpus_is_never_bent(platform: MLPlatform, server: Server) -> None:
