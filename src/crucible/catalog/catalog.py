@@ -67,8 +67,9 @@ class Catalog:
 
     @property
     def as_of(self) -> datetime | None:
-        """Of the newest row; None without rows."""
-        return datetime.fromtimestamp(int(self.rows.as_of.max()), UTC) if len(self) else None
+        """Of the newest price that is known; None without any."""
+        known = self.rows.as_of[self.rows.price != UNKNOWN]
+        return datetime.fromtimestamp(int(known.max()), UTC) if len(known) else None
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:

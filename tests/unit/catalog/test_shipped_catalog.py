@@ -49,7 +49,7 @@ def test_every_price_says_where_and_when_it_is_from(shipped: Catalog) -> None:
     for price in shipped.prices():
         assert price.region and price.source
         assert price.price is None or price.price > 0
-    assert shipped.as_of == max(price.as_of for price in shipped.prices())
+    assert shipped.as_of == max(price.as_of for price in shipped.prices() if price.price is not None)
 
 
 def test_every_gpu_on_sale_is_described_and_its_memory_is_that_of_one(shipped: Catalog) -> None:
