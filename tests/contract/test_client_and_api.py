@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from crucible.api.access import TABLE
-from crucible.client import shapes
+from crucible.client import price_shapes, shapes
 from crucible.client.api import Client
-from crucible.wire import rest
+from crucible.wire import prices, rest
 from doubles.http_server import Handler, Request, serving
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -38,6 +38,19 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.NewToken, rest.NewToken),
     (shapes.User, rest.UserItem),
     (shapes.Me, rest.Me),
+    (price_shapes.Price, prices.PriceItem),
+    (price_shapes.PriceSummary, prices.PriceSummary),
+    (price_shapes.PricePage, prices.PricePage),
+    (price_shapes.PriceChange, prices.PriceChange),
+    (price_shapes.PriceSource, prices.PriceSource),
+    (price_shapes.PriceSources, prices.PriceSources),
+    (price_shapes.SourceRefreshed, prices.SourceRefreshed),
+    (price_shapes.Offer, prices.OfferItem),
+    (price_shapes.OfferGroup, prices.OfferGroup),
+    (price_shapes.Offers, prices.Offers),
+    (price_shapes.Quote, prices.Quote),
+    (price_shapes.ComparedProvider, prices.ComparedProvider),
+    (price_shapes.Comparison, prices.Comparison),
 ]
 
 
@@ -72,6 +85,12 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "validate": lambda client: client.validate("job: {}"),
     "has_package": lambda client: client.has_package("0" * 64),
     "upload_package": lambda client: client.upload_package("0" * 64, io.BytesIO(b"x"), 1),
+    "prices": lambda client: client.prices(),
+    "price_history": lambda client: client.price_history(),
+    "price_sources": lambda client: client.price_sources(),
+    "refresh_prices": lambda client: client.refresh_prices(),
+    "offers": lambda client: client.offers(),
+    "compare": lambda client: client.compare("H100"),
     "me": lambda client: client.me(),
     "version": lambda client: client.version(),
     "nodes": lambda client: client.nodes(),

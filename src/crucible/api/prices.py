@@ -16,6 +16,7 @@ from crucible.api.routing import add, described_query, queried
 from crucible.core import browse
 from crucible.core.browse import Grouping, OfferQuery, Sort
 from crucible.core.offers import UNKNOWN, Ints, OfferTable
+from crucible.engine.prices import ASKED_TIMEOUT_S
 from crucible.model.errors import InvalidRequest
 from crucible.model.offer import Market
 from crucible.model.units import micro_usd
@@ -89,7 +90,8 @@ class PriceRoutes:
 
     async def refresh(self, request: Request) -> Response:
         """Ask every source now. One that fails is named; the others are stored all the same."""
-        return json_reply({"items": [self._views().refreshed(one) for one in await self._deps.prices.refresh()]})
+        done = await self._deps.prices.refresh(ASKED_TIMEOUT_S)
+        return json_reply({"items": [self._views().refreshed(one) for one in done]})
 
     async def offers(self, request: Request) -> Response:
         """What could be bought now, the cheapest GPU first; with `group_by` the best of each group."""

@@ -65,8 +65,12 @@ def queried(model: type[M], request: Request) -> M:
 
 def described_query(model: type[BaseModel]) -> dict[str, Any]:
     """The same for the description, where the framework does not see it."""
-    found = model.model_json_schema()["properties"]
-    parameters = [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in found.items()]
+    described = model.model_json_schema()
+    needed = described.get("required", ())
+    parameters = [
+        {"name": name, "in": "query", "required": name in needed, "schema": schema}
+        for name, schema in described["properties"].items()
+    ]
     return {"parameters": parameters}
 
 

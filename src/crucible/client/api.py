@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import IO, Any, Self, cast
 from urllib.parse import quote
 
-from crucible.client import shapes
+from crucible.client import price_shapes, shapes
 from crucible.client.endpoint import Endpoint
 from crucible.client.following import LogReader, OnTrouble, Patience
 from crucible.client.shapes import TERMINAL
@@ -202,6 +202,93 @@ class Client:
         return cast(list[shapes.Node], self._items("/v1/nodes"))
 
     def tokens(self) -> list[shapes.Token]:
+    # --- what is on sale -------------------------------------------------------------------------
+
+    def prices(
+        self,
+        *,
+        provider: str | None = None,
+        region: str | None = None,
+        instance_type: str | None = None,
+        gpu: str | None = None,
+        market: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> price_shapes.PricePage:
+        """`gpu` is a name, or a name and how many in one machine: H100:8."""
+        query: Query = {
+            "provider": provider,
+            "region": region,
+            "instance_type": instance_type,
+            "gpu": gpu,
+            "market": market,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return cast(price_shapes.PricePage, self._http.call("GET", "/v1/prices", query=query))
+
+    def price_history(
+        self,
+        *,
+        provider: str | None = None,
+        region: str | None = None,
+        instance_type: str | None = None,
+        market: str | None = None,
+        since: str | None = None,
+        limit: int = 500,
+    ) -> list[price_shapes.PriceChange]:
+        """The newest so many changes, oldest first."""
+        query: Query = {
+            "provider": provider,
+            "region": region,
+            "instance_type": instance_type,
+            "market": market,
+            "since": since,
+            "limit": limit,
+        }
+        return cast(list[price_shapes.PriceChange], self._items("/v1/prices/history", query))
+
+    def price_sources(self) -> price_shapes.PriceSources:
+        return cast(price_shapes.PriceSources, self._http.call("GET", "/v1/prices/sources"))
+
+    def refresh_prices(self) -> list[price_shapes.SourceRefreshed]:
+        """Every source is asked now; admins only. It may take a minute."""
+        said = self._http.call("POST", "/v1/prices/refresh", is_repeatable=True)
+        return cast(list[price_shapes.SourceRefreshed], said["items"])
+
+    def offers(
+        self,
+        *,
+        gpu: str | None = None,
+        provider: str | None = None,
+        region: str | None = None,
+        instance_type: str | None = None,
+        spot: bool | None = None,
+        max_price: float | None = None,
+        gpu_memory: float | None = None,
+        group_by: str | None = None,
+        sort: str | None = None,
+        limit: int = 50,
+    ) -> price_shapes.Offers:
+        query: Query = {
+            "gpu": gpu,
+            "provider": provider,
+            "region": region,
+            "instance_type": instance_type,
+            "spot": spot,
+            "max_price": max_price,
+            "gpu_memory": gpu_memory,
+            "group_by": group_by,
+            "sort": sort,
+            "limit": limit,
+        }
+        return cast(price_shapes.Offers, self._http.call("GET", "/v1/offers", query=query))
+
+    def compare(self, gpu: str, *, gpus: int = 1, hours: float | None = None) -> price_shapes.Comparison:
+        """Every provider that has the GPU: the cheapest way to hold so many, on demand and spot."""
+        query: Query = {"gpu": gpu, "gpus": gpus, "hours": hours}
+        return cast(price_shapes.Comparison, self._http.call("GET", "/v1/compare", query=query))
+
         return cast(list[shapes.Token], self._items("/v1/tokens"))
 
     def create_token(self, name: str, *, user: str | None = None, expires_at: str | None = None) -> shapes.NewToken:

@@ -15,15 +15,19 @@ from crucible.model.catalog import Price
 from crucible.model.errors import InvariantBroken
 from crucible.model.offer import Market
 
+EVERY_ZONE = "*"  # a negotiated price mostly holds in a whole region
+
 
 def with_prices(table: OfferTable, prices: Iterable[Price]) -> OfferTable:
-    """A price of a type that the table does not know is left out. Of two with the same key the last counts."""
+    """A price of a type that the table does not know is left out. Of two with the same key the last counts; one for
+    every zone counts less than one for a zone."""
     if table.live:
         raise InvariantBroken("prices come before what sellers list now: with_prices, then with_live")
     known = known_types(table)
     told = [price for price in prices if (price.provider, price.instance_type) in known]
     if not told:
         return table
+    told = zoned(table, told)
     table, place, zone, source = named(table, told)
     new = {
         "shape": codes(known[price.provider, price.instance_type] for price in told),
@@ -42,6 +46,23 @@ def known_types(table: OfferTable) -> dict[tuple[str, str], int]:
     sellers = table.sellers.name
     kinds = zip(table.shapes.seller.tolist(), table.shapes.name, strict=True)
     return {(sellers[seller], name): code for code, (seller, name) in enumerate(kinds)}
+
+
+def zoned(table: OfferTable, told: Sequence[Price]) -> list[Price]:
+    """With a price for every zone told for each that the table has there; where it has none, without a zone."""
+    wide = [price for price in told if price.zone == EVERY_ZONE]
+    if not wide:
+        return list(told)
+    zones: dict[tuple[str, str, str, Market], list[str]] = {}
+    for row in np.flatnonzero(np.isin(table.shape, [known_types(table)[p.provider, p.instance_type] for p in wide])):
+        one = table.listing(int(row))
+        zones.setdefault((one.target.provider, one.target.region, one.instance_type, one.market), []).append(one.zone)
+    spread = [
+        replace(price, zone=zone)
+        for price in wide
+        for zone in zones.get((price.provider, price.region, price.instance_type, price.market), [""])
+    ]
+    return [*spread, *(price for price in told if price.zone != EVERY_ZONE)]
 
 
 def named(table: OfferTable, told: Sequence[Price]) -> tuple[OfferTable, Any, Any, Any]:

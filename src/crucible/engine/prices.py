@@ -17,6 +17,7 @@ from crucible.ports.prices import Feed, PriceFacts, PriceMark, Prices, key_of
 from crucible.ports.store import Store
 
 TIMEOUT_S = 60.0
+ASKED_TIMEOUT_S = 20.0  # while somebody waits for the answer
 # More than every type of every zone of every cloud together.
 MAX_PRICES = 500_000
 # While another server has refreshed lately: how often to see whether its turn is over.
@@ -122,12 +123,12 @@ class PriceRefresher:
                 await self.refresh()
             await context.clock.sleep(self.every.total_seconds() if claim is not None else LOOK_S)
 
-    async def refresh(self) -> Sequence[Refreshed]:
+    async def refresh(self, timeout_s: float = TIMEOUT_S) -> Sequence[Refreshed]:
         """Now. Who asks while it runs gets the same answer."""
         is_running, turns = self._turn.locked(), self._turns
         async with self._turn:
             if not is_running or turns == self._turns:
-                self._last = await self._refresh()
+                self._last = await self._refresh(timeout_s)
                 self._turns += 1
             return self._last
 
@@ -136,9 +137,9 @@ class PriceRefresher:
         met = {feed.name: feed for feed in await self._context.store.price_feeds()}
         return [met.get(source.name, Feed(name=source.name)) for source in self._sources]
 
-    async def _refresh(self) -> Sequence[Refreshed]:
+    async def _refresh(self, timeout_s: float) -> Sequence[Refreshed]:
         await self._forget_others()
-        answers = await asyncio.gather(*(self._ask(source) for source in self._sources))
+        answers = await asyncio.gather(*(self._ask(source, timeout_s) for source in self._sources))
         facts = self._facts()
         done: list[Refreshed] = []
         for source, answer in zip(self._sources, answers, strict=True):
@@ -154,15 +155,15 @@ class PriceRefresher:
             if feed.name not in names:
                 await self._context.store.forget_price_feed(feed.name)
 
-    async def _ask(self, source: Prices) -> "Answer":
+    async def _ask(self, source: Prices, timeout_s: float) -> "Answer":
         clock = self._context.clock
         began = clock.monotonic()
         prices: Sequence[Price] = ()
         error: str | None = None
         try:
-            prices = checked(await clock.wait_for(source.prices(), TIMEOUT_S), clock.now())
+            prices = checked(await clock.wait_for(source.prices(), timeout_s), clock.now())
         except TimeoutError:
-            error = f"no answer within {TIMEOUT_S:.0f} s"
+            error = f"no answer within {timeout_s:.0f} s"
         except (ProviderError, OSError) as failure:
             error = str(failure)[:MAX_ERROR] or type(failure).__name__
         except Exception as failure:

@@ -100,6 +100,18 @@ def test_a_new_zone_is_as_risky_as_its_region() -> None:
     assert found["r9", "", Market.SPOT].hazard_per_hour is None
 
 
+def test_a_price_for_every_zone_replaces_all_of_the_region() -> None:
+    base = make_table(TYPES, [a_price(zone=zone) for zone in ("a", "b")] + [a_price(region="r2", zone="c")])
+    told = [a_price(zone="b", price=MicroUsd(9)), a_price(zone="*", price=MicroUsd(7)), a_price(region="r3", zone="*")]
+    found = {(one.target.region, one.zone): one.price for one in listings(with_prices(base, told))}
+    assert found == {
+        ("r1", "a"): 7,
+        ("r1", "b"): 9,
+        ("r2", "c"): 5_000_000,
+        ("r3", ""): 5_000_000,
+    }
+
+
 def test_nothing_new_is_the_same_table() -> None:
     base = make_table(TYPES, [a_price()])
     assert with_prices(base, []) is base
