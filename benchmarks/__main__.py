@@ -10,7 +10,20 @@ import sys
 from benchmarks import timing
 
 # In the order in which they run.
-NAMES = ("commands", "start", "requests", "latency", "cancel", "logs", "spec", "store", "simulation", "install")
+NAMES = (
+    "commands",
+    "start",
+    "requests",
+    "latency",
+    "cancel",
+    "logs",
+    "spec",
+    "catalog",
+    "plan",
+    "store",
+    "simulation",
+    "install",
+)
 TRIES = 3
 
 

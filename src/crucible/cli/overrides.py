@@ -16,6 +16,8 @@ class Overrides:
     budget: float | None = None
     deadline: str | None = None
     spot: bool | None = None
+    max_price: float | None = None
+    hours: float | None = None
     env: Mapping[str, str] = field(default_factory=dict)
 
     def values(self) -> dict[Path, int | float | str | bool]:
@@ -25,6 +27,8 @@ class Overrides:
             ("job", "constraints", "budget"): self.budget,
             ("job", "constraints", "deadline"): self.deadline,
             ("job", "constraints", "allow_spot"): self.spot,
+            ("job", "constraints", "max_price_per_hour"): self.max_price,
+            ("job", "resources", "estimated_hours"): self.hours,
             **{("job", "env", name): value for name, value in self.env.items()},
         }
         return {path: value for path, value in wanted.items() if value is not None}

@@ -1,7 +1,7 @@
 """The REST API as methods. Every answer is what the server sent; nothing is decided, cached or printed here."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any, Self, cast
 from urllib.parse import quote
@@ -183,6 +183,18 @@ class Client:
     def validate(self, spec_yaml: str) -> Any:
         return self._http.call("POST", "/v1/validate", body={"spec_yaml": spec_yaml}, is_repeatable=True)
 
+    def recommend(
+        self,
+        files: Sequence[Mapping[str, str]],
+        *,
+        entrypoint: str | None = None,
+        preferences: Mapping[str, Any] | None = None,
+    ) -> shapes.Recommendations:
+        """What the code of `files` ({"name", "text"} each) needs, and where it should run. Nothing of it is run."""
+        body = {"files": list(files), "entrypoint": entrypoint, "preferences": dict(preferences or {})}
+        said = self._http.call("POST", "/v1/recommendations", body=body, is_repeatable=True)
+        return cast(shapes.Recommendations, said)
+
     def has_package(self, digest: str) -> bool:
         return self._http.has(f"/v1/packages/{quote(digest, safe='')}")
 
@@ -190,18 +202,6 @@ class Client:
         """Writing the same package twice is writing it once."""
         self._http.send_file(f"/v1/packages/{quote(digest, safe='')}", file, size)
 
-    # --- people and machines -----------------------------------------------------------------------
-
-    def me(self) -> shapes.Me:
-        return cast(shapes.Me, self._http.call("GET", "/v1/me"))
-
-    def version(self) -> Mapping[str, Any]:
-        return cast(Mapping[str, Any], self._http.call("GET", "/v1/version"))
-
-    def nodes(self) -> list[shapes.Node]:
-        return cast(list[shapes.Node], self._items("/v1/nodes"))
-
-    def tokens(self) -> list[shapes.Token]:
     # --- what is on sale -------------------------------------------------------------------------
 
     def prices(
@@ -289,6 +289,18 @@ class Client:
         query: Query = {"gpu": gpu, "gpus": gpus, "hours": hours}
         return cast(price_shapes.Comparison, self._http.call("GET", "/v1/compare", query=query))
 
+    # --- people and machines -----------------------------------------------------------------------
+
+    def me(self) -> shapes.Me:
+        return cast(shapes.Me, self._http.call("GET", "/v1/me"))
+
+    def version(self) -> Mapping[str, Any]:
+        return cast(Mapping[str, Any], self._http.call("GET", "/v1/version"))
+
+    def nodes(self) -> list[shapes.Node]:
+        return cast(list[shapes.Node], self._items("/v1/nodes"))
+
+    def tokens(self) -> list[shapes.Token]:
         return cast(list[shapes.Token], self._items("/v1/tokens"))
 
     def create_token(self, name: str, *, user: str | None = None, expires_at: str | None = None) -> shapes.NewToken:

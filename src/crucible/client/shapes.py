@@ -265,3 +265,19 @@ class Why(TypedDict, total=False):
     desired: str
     reason: str | None
     tasks: list[WaitingTask]
+
+
+class Recommendations(TypedDict):
+    """Seed 003's words for backends: backend, score, costEstimate, availability, pros, cons."""
+
+    entrypoint: str | None
+    files: list[str]
+    findings: list[dict[str, Any]]
+    notes: list[str]
+    characteristics: dict[str, Any]
+    assumptions: list[str]
+    memory: list[str]
+    hours_basis: str
+    recommendations: list[dict[str, Any]]
+    excluded: list[dict[str, Any]]
+    spec_yaml: str

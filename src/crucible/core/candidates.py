@@ -1,6 +1,7 @@
 """What each way to run a job costs, takes and risks, as columns. A way is so many machines of one offer; a mixed way
 has some of them on demand, so that fewer can be taken away."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -59,28 +60,79 @@ class Ways:
         )
 
     def take(self, chosen: Ints | Bools) -> "Ways":
-        columns = {f.name: getattr(self, f.name)[chosen] for f in fields(self) if f.name != "course"}
-        course = risk.Course(**{f.name: getattr(self.course, f.name)[chosen] for f in fields(risk.Course)})
+        columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
+        course = risk.Course(**{name: getattr(self.course, name)[chosen] for name in COURSE})
         return Ways(course=course, **columns)
 
 
-def joined(first: Ways, second: Ways) -> Ways:
-    def both(a: object, b: object, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.concatenate([getattr(a, name), getattr(b, name)])
-
-    columns = {f.name: both(first, second, f.name) for f in fields(Ways) if f.name != "course"}
-    course = risk.Course(**{f.name: both(first.course, second.course, f.name) for f in fields(risk.Course)})
-    return Ways(course=course, **columns)  # type: ignore[arg-type]
+COLUMNS = tuple(field.name for field in fields(Ways) if field.name != "course")
+COURSE = tuple(field.name for field in fields(risk.Course))
 
 
-def ways_of(spec: JobSpec, table: OfferTable, ruling: Ruling, rows: Ints, hours: Floats) -> Ways:
-    """One way per offer of `rows`; `hours` of work per shape, NaN where nobody says."""
+def joined(several: Sequence[Ways]) -> Ways:
+    columns = {name: np.concatenate([getattr(ways, name) for ways in several]) for name in COLUMNS}
+    course = {name: np.concatenate([getattr(ways.course, name) for ways in several]) for name in COURSE}
+    return Ways(course=risk.Course(**course), **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rough:
+    """What offers come to if nothing happens: cheap to say of all of them, and no interruption betters it."""
+
+    row: Ints
+    wall_h: Floats
+    cost: Floats  # micro-dollars
+    spare_h: Floats  # that the budget pays for beyond that; inf without one
+
+    def take(self, chosen: Ints | Bools) -> "Rough":
+        return Rough(
+            row=self.row[chosen],
+            wall_h=self.wall_h[chosen],
+            cost=self.cost[chosen],
+            spare_h=self.spare_h[chosen],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What the columns of ways are made of: per shape, per place and per seller."""
+
+    nodes: Ints
+    work_h: Floats  # NOMINAL_H where nobody says
+    data: cost.Staging
+    start_h: Floats
+
+
+def basis_of(spec: JobSpec, table: OfferTable, ruling: Ruling, hours: Floats) -> Basis:
+    work_h = np.where(np.isnan(hours), NOMINAL_H, hours)
+    return Basis(ruling.gang.nodes, work_h, staged(spec, table, ruling), table.sellers.start_s / SECONDS)
+
+
+def rough(table: OfferTable, basis: Basis, rows: Ints, budget: int | None) -> Rough:
     shape, place = table.shape[rows], table.place[rows]
-    seller = table.shapes.seller[shape]
-    data = staged(spec, table, ruling)
-    nodes = ruling.gang.nodes[shape]
-    start_h = table.sellers.start_s[seller] / SECONDS
-    work_h = hours[shape] + data.during_h[place]
+    start_h = basis.start_h[table.seller[rows]]
+    work_h = basis.work_h[shape] + basis.data.during_h[place]
+    price = (table.price[rows] * basis.nodes[shape]).astype(np.float64)
+    egress = basis.data.usd[place] * MICRO
+    paid_h = work_h + start_h
+    spare_h = np.full(len(rows), np.inf)
+    if budget is not None:
+        left = budget - egress
+        spare_h[left < 0] = -np.inf
+        np.divide(left, price, out=spare_h, where=(price > 0) & (left >= 0))
+        spare_h -= paid_h
+    return Rough(
+        row=rows,
+        wall_h=paid_h + basis.data.before_h[place],
+        cost=price * paid_h + egress,
+        spare_h=spare_h,
+    )
+
+
+def ways_of(spec: JobSpec, table: OfferTable, basis: Basis, rows: Ints) -> Ways:
+    """One way per offer of `rows`."""
+    shape, place = table.shape[rows], table.place[rows]
+    nodes, start_h = basis.nodes[shape], basis.start_h[table.seller[rows]]
     interval = spec.checkpoint.interval
     return priced(
         table,
@@ -91,10 +143,10 @@ def ways_of(spec: JobSpec, table: OfferTable, ruling: Ruling, rows: Ints, hours:
             firm=np.zeros(len(rows), dtype=np.int64),
             price=table.price[rows] * nodes,
             start_h=start_h,
-            staging_h=data.before_h[place],
-            egress=np.rint(data.usd[place] * MICRO).astype(np.int64),
+            staging_h=basis.data.before_h[place],
+            egress=np.rint(basis.data.usd[place] * MICRO).astype(np.int64),
             hazard=table.hazard[rows] * nodes,
-            work_h=np.where(np.isnan(work_h), NOMINAL_H, work_h),
+            work_h=basis.work_h[shape] + basis.data.during_h[place],
             checkpoint_h=np.full(len(rows), checkpoint_s(spec) / SECONDS),
             restart_h=start_h + RELOAD_S / SECONDS,
             interval_h=np.full(len(rows), np.nan if interval is None else interval.total_seconds() / SECONDS),
@@ -126,7 +178,7 @@ def checkpoint_s(spec: JobSpec) -> float:
 def priced(table: OfferTable, ways: Ways) -> Ways:
     """With how they are expected to go, and what that costs."""
     course = risk.course(ways.exposure)
-    seller = table.shapes.seller[table.shape[ways.row]]
+    seller = table.seller[ways.row]
     billed = cost.expected_billed_hours(
         ways.start_h + course.billed_h,
         1 + course.interruptions,
@@ -213,28 +265,25 @@ def affordable_h(ways: Ways, budget: int) -> Floats:
     return hours - ways.start_h
 
 
-def undisturbed_h(ways: Ways) -> Floats:
-    """From now to the end if nothing happens."""
-    return ways.start_h + ways.staging_h + ways.work_h
+# --- what strategies ask about, per seller and per place ----------------------------------------------------
 
 
-def is_own(table: OfferTable, ways: Ways) -> Bools:
-    own = np.array([name in OWN for name in table.sellers.name], dtype=bool)
-    return own[table.shapes.seller[table.shape[ways.row]]]
+def own_sellers(table: OfferTable) -> Bools:
+    return np.array([name in OWN for name in table.sellers.name], dtype=bool)
 
 
-def is_near(spec: JobSpec, table: OfferTable, ways: Ways) -> Bools:
-    home = home_of(spec)
+def near_places(spec: JobSpec, table: OfferTable) -> Bools:
+    """Where the data is; everywhere if there is none."""
+    home, places = home_of(spec), table.places
     if home is None:
-        return np.ones(len(ways), dtype=bool)
-    code = table.seller_code(home.provider)
-    places = table.places
+        return np.ones(len(places.region), dtype=bool)
     near: Bools = np.array([home.region in (None, region) for region in places.region], dtype=bool)
-    near &= places.seller == code
-    return near[table.place[ways.row]]
+    near &= places.seller == table.seller_code(home.provider)
+    return near
 
 
-def is_preferred(spec: JobSpec, table: OfferTable, ways: Ways) -> Bools:
+def preferred_places(spec: JobSpec, table: OfferTable) -> Bools:
     wanted = spec.constraints.preferred_regions
-    preferred = np.array([region in wanted for region in table.places.region], dtype=bool)
-    return preferred[table.place[ways.row]]
+    if not wanted:
+        return np.zeros(len(table.places.region), dtype=bool)
+    return np.array([region in wanted for region in table.places.region], dtype=bool)

@@ -6,6 +6,7 @@ thousand. Rows are in the order of their ids, which breaks ties."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,10 @@ class Places:
         return UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OfferTable:
+    """What follows from the columns and is asked by every plan is worked out once per table."""
+
     sellers: Sellers
     shapes: Shapes
     places: Places
@@ -96,6 +99,32 @@ class OfferTable:
 
     def __len__(self) -> int:
         return len(self.shape)
+
+    @cached_property
+    def by_price(self) -> Ints:
+        """Rows, cheapest first; those without a price last."""
+        return np.lexsort((self.price, self.price == UNKNOWN))
+
+    @cached_property
+    def is_spot(self) -> Bools:
+        return np.equal(self.market, Market.SPOT)
+
+    @cached_property
+    def has_no_price(self) -> Bools:
+        return np.equal(self.price, UNKNOWN)
+
+    @cached_property
+    def has_no_hazard(self) -> Bools:
+        return np.isnan(self.hazard)
+
+    @cached_property
+    def seller(self) -> Codes:
+        return self.shapes.seller[self.shape]
+
+    @cached_property
+    def stocked(self) -> Ints:
+        """Rows that can run out."""
+        return np.flatnonzero(self.stock != UNKNOWN)
 
     def seller_code(self, provider: str) -> int:
         return self.sellers.name.index(provider) if provider in self.sellers.name else UNKNOWN

@@ -4,24 +4,26 @@ the same table has the same answer, byte for byte.
 Risk is the dear part, so it is asked lazily: ways are ordered by what they would be worth without any, which no risk
 can better, and looked at until no other can win."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 
 from crucible.core import candidates, rules, strategy
-from crucible.core.candidates import Odds, Ways
+from crucible.core.candidates import Basis, Odds, Rough, Ways
 from crucible.core.offers import Bools, Floats, Ints, OfferTable
 from crucible.core.perf import Hours, SpeedBook, work_hours
 from crucible.core.proposal import Candidate, Proposal, Refusal, Rule
-from crucible.core.wording import candidate_of, chosen_why, notes_of, other_why
+from crucible.core.wording import candidates_of, chosen_why, notes_of, other_why
 from crucible.model.spec import JobSpec, Strategy
 
 # Ways whose risk is looked at together.
-BLOCK = 512
+BLOCK = 128
 # Spot gangs that are also tried with some machines on demand.
 MIXED = 16
 MOST_ALTERNATIVES = 8
+TRIED_OF_EACH = 8  # offers of a provider that is only named beside the others
 # Without a reliability asked for, a limit must at least be more likely kept than not.
 EVEN = 0.5
 
@@ -50,10 +52,11 @@ class Study:
     table: OfferTable
     ruling: rules.Ruling
     hours: Hours
-    ways: Ways
+    basis: Basis
+    rough: Rough  # what fits as far as can be said without risk
     rule: rules.Rules
-    least_cost: float  # of what costs anything
-    least_h: float
+    view: "View"
+    hopeful: tuple[Floats, ...]  # the strategy's keys of `rough`: no risk can better them
 
 
 def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
@@ -62,34 +65,56 @@ def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
     ruling = rules.judge(spec, table, question.now)
     hours = work_hours(spec, table, ruling.gang.nodes, ruling.gang.used, book)
     rule = unknown_speed(ruling.rule, table, hours.hours)
-    ways = candidates.ways_of(spec, table, ruling, np.flatnonzero(rule == 0), hours.hours)
-    hopeless = too_much(question, ways)
-    rule[ways.row] = hopeless
-    fitting = ways.take(hopeless == 0)
-    return Study(question, table, ruling, hours, fitting, rule, least(fitting.cost), least(fitting.wall_h))
+    basis = candidates.basis_of(spec, table, ruling, hours.hours)
+    rough = candidates.rough(table, basis, np.flatnonzero(rule == 0), spec.constraints.budget)
+    hopeless = too_much(question, rough)
+    rule[rough.row] = hopeless
+    rough = rough.take(hopeless == 0) if hopeless.any() else rough
+    view = View(
+        least_cost=least(rough.cost),
+        least_h=least(rough.wall_h),
+        own=candidates.own_sellers(table),
+        near=candidates.near_places(spec, table),
+        preferred=candidates.preferred_places(spec, table),
+    )
+    hopeful = keys_of(question, table, view, rough, np.ones(len(rough.row)))
+    return Study(question, table, ruling, hours, basis, rough, rule, view, hopeful)
 
 
-def least(values: Floats | Ints) -> float:
+def least(values: Floats) -> float:
     """Above nothing: what costs nothing stays at nothing, whatever it is compared with."""
     positive = values[values > 0]
     return float(positive.min()) if len(positive) else 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What ways are measured against: the best of everything that fits, so that each scores the same in every pool."""
+
+    least_cost: float  # of what costs anything
+    least_h: float
+    own: Bools  # per seller
+    near: Bools  # per place
+    preferred: Bools
+
+
 def unknown_speed(rule: rules.Rules, table: OfferTable, hours: Floats) -> rules.Rules:
     """Where some are known, the others cannot be compared; where none is, all are compared by the hour."""
     unknown = np.isnan(hours)
-    return rule if unknown.all() else rules.later(rule, unknown[table.shape], Rule.SPEED_UNKNOWN)
+    if not unknown.any() or unknown.all():
+        return rule
+    return rules.later(rule, unknown[table.shape], Rule.SPEED_UNKNOWN)
 
 
-def too_much(question: Question, ways: Ways) -> rules.Rules:
+def too_much(question: Question, rough: Rough) -> rules.Rules:
     """Late or too dear even if nothing happens."""
     limits = question.spec.constraints
-    rule = np.zeros(len(ways), dtype=np.int8)
+    rule = np.zeros(len(rough.row), dtype=np.int8)
     if limits.deadline is not None:
         left_h = (limits.deadline - question.now).total_seconds() / candidates.SECONDS
-        rules.later(rule, candidates.undisturbed_h(ways) > left_h, Rule.DEADLINE)
+        rules.later(rule, rough.wall_h > left_h, Rule.DEADLINE)
     if limits.budget is not None:
-        rules.later(rule, candidates.affordable_h(ways, limits.budget) < ways.work_h, Rule.BUDGET)
+        rules.later(rule, rough.spare_h < 0, Rule.BUDGET)
     return rule
 
 
@@ -102,34 +127,64 @@ class Pool:
 
     ways: Ways
     odds: Odds
-    score: Floats
+    keys: tuple[Floats, ...]  # of the strategy
 
 
 def propose(question: Question, table: OfferTable, book: SpeedBook) -> Proposal:
     found = study(question, table, book)
-    pool = runnable = pick(found, found.ways)
+    pool = runnable = pick(found, everything(found))
     if len(pool.ways) and not is_enabled(found, pool.ways)[0]:
-        runnable = pick(found, found.ways.take(is_enabled(found, found.ways)))
+        runnable = pick(found, np.flatnonzero(is_enabled(found, found.rough)))
     return written(found, pool, runnable)
 
 
-def pick(found: Study, ways: Ways) -> Pool:
-    """The best that keeps its limits, and what was looked at on the way to it."""
-    hopeful = found_keys(found, ways, np.ones(len(ways)))
-    order = strategy.ranked(hopeful)
-    kept: list[Ints] = []
-    best, end = np.inf, 0
-    for first in range(0, len(order), BLOCK):
-        if best <= hopeful[0][order[first]]:
-            break
-        chosen = order[first : first + BLOCK]
-        block, end = ways.take(chosen), first + len(chosen)
-        odds = candidates.odds(found.question.spec, block, found.question.now)
-        good = turned_down(found, block, odds) == 0
-        kept.append(chosen[good])
-        best = min([best, *found_keys(found, block, odds.reliability)[0][good]])
-    good_ones = np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
-    return pool_of(found, with_mixed(found, ways.take(good_ones), ways.take(order[:end])))
+def everything(found: Study) -> Ints:
+    return np.arange(len(found.rough.row))
+
+
+def pick(found: Study, among: Ints) -> Pool:
+    """The best of some ways that keeps its limits, what was looked at on the way to it, and the front of the others."""
+    is_all = len(among) == len(found.rough.row)
+    hopeful = found.hopeful if is_all else tuple(key[among] for key in found.hopeful)
+    order = strategy.best(hopeful, BLOCK)
+    pools: list[Pool] = []
+    least_key, end = np.inf, 0
+    while end < len(order) and least_key > hopeful[0][order[end]]:
+        chosen = order[end : end + BLOCK]
+        end += len(chosen)
+        pools.append(pool_of(found, ways_at(found, among[chosen])))
+        least_key = min([least_key, *pools[-1].keys[0][:1]])
+        if end == len(order) < len(among) and least_key > hopeful[0][order[-1]]:
+            order = strategy.ranked(hopeful)
+    pools.append(pool_of(found, candidates.mixed(found.table, risky_gangs(found, among[order[:MIXED]]))))
+    pools.append(pool_of(found, ways_at(found, np.setdiff1d(fronts(found, among), among[order[:end]]))))
+    return united(pools)
+
+
+def risky_gangs(found: Study, chosen: Ints) -> Ways:
+    ways = ways_at(found, chosen)
+    return ways.take((ways.hazard > 0) & (ways.nodes > 1))
+
+
+def fronts(found: Study, among: Ints) -> Ints:
+    """The cheapest of each type, steady and not, where no other is cheaper and faster: what a person might prefer."""
+    cost, wall_h, row = found.rough.cost[among], found.rough.wall_h[among], found.rough.row[among]
+    kind = 2 * found.table.shape[row].astype(np.int64) + found.table.is_spot[row]
+    least_of_kind = np.full(2 * len(found.table.shapes.name), np.inf)
+    np.minimum.at(least_of_kind, kind, cost)
+    few = np.flatnonzero(cost == least_of_kind[kind])
+    few = few[np.lexsort((wall_h[few], cost[few]))]
+    fastest = np.minimum.accumulate(wall_h[few])
+    is_front: Bools = np.concatenate([[True], wall_h[few][1:] < fastest[:-1]])[: len(few)]
+    return among[few[is_front]]
+
+
+def ways_at(found: Study, chosen: Ints) -> Ways:
+    return candidates.ways_of(found.question.spec, found.table, found.basis, found.rough.row[chosen])
+
+
+def odds_of(found: Study, ways: Ways) -> Odds:
+    return candidates.odds(found.question.spec, ways, found.question.now)
 
 
 def turned_down(found: Study, ways: Ways, odds: Odds) -> rules.Rules:
@@ -139,62 +194,78 @@ def turned_down(found: Study, ways: Ways, odds: Odds) -> rules.Rules:
     rule = np.zeros(len(ways), dtype=np.int8)
     rules.later(rule, odds.in_time < question.least_odds, Rule.RELIABILITY if asked else Rule.DEADLINE)
     rules.later(rule, odds.in_budget < question.least_odds, Rule.RELIABILITY if asked else Rule.BUDGET)
-    found.rule[ways.row] = rule
+    alone = ways.firm == 0  # an offer that is too risky alone may be good enough with others
+    found.rule[ways.row[alone]] = rule[alone]
     return rule
 
 
-def with_mixed(found: Study, kept: Ways, looked_at: Ways) -> Ways:
-    risky = looked_at.take((looked_at.hazard > 0) & (looked_at.nodes > 1))
-    more = candidates.mixed(found.table, risky.take(np.arange(min(MIXED, len(risky)))))
-    if not len(more):
-        return kept
-    odds = candidates.odds(found.question.spec, more, found.question.now)
-    return candidates.joined(kept, more.take(odds.reliability >= found.question.least_odds))
-
-
 def pool_of(found: Study, ways: Ways) -> Pool:
-    odds = candidates.odds(found.question.spec, ways, found.question.now)
-    keys = found_keys(found, ways, odds.reliability)
-    order = strategy.ranked(keys)
-    return Pool(ways.take(order), Odds(odds.in_time[order], odds.in_budget[order]), keys[0][order])
+    odds = odds_of(found, ways)
+    good = turned_down(found, ways, odds) == 0
+    return sorted_pool(Pool(ways, odds, scored(found, ways, odds.reliability)), np.flatnonzero(good))
 
 
-def found_keys(found: Study, ways: Ways, reliability: Floats) -> tuple[Floats, ...]:
-    """Against the best of everything that fits, so that the same way scores the same in every pool."""
-    spec, table = found.question.spec, found.table
-    merits = strategy.Merits(
-        cost=ways.cost / found.least_cost,
-        time=ways.wall_h / found.least_h,
-        reliability=reliability,
-        is_own=candidates.is_own(table, ways),
-        is_near=candidates.is_near(spec, table, ways),
-        is_preferred=candidates.is_preferred(spec, table, ways),
-        is_steady=ways.hazard == 0,
+def sorted_pool(pool: Pool, kept: Ints) -> Pool:
+    return subset(pool, kept[strategy.ranked(tuple(key[kept] for key in pool.keys))])
+
+
+def united(pools: Sequence[Pool]) -> Pool:
+    whole = gathered(pools)
+    return sorted_pool(whole, np.arange(len(whole.ways)))
+
+
+def gathered(pools: Sequence[Pool]) -> Pool:
+    return Pool(
+        candidates.joined([pool.ways for pool in pools]),
+        Odds(*(np.concatenate([getattr(pool.odds, name) for pool in pools]) for name in ("in_time", "in_budget"))),
+        tuple(np.concatenate(keys) for keys in zip(*(pool.keys for pool in pools), strict=True)),
     )
-    return strategy.keys(found.question.objective, merits, spec.constraints.performance_weight)
 
 
-def is_enabled(found: Study, ways: Ways) -> Bools:
+def scored(found: Study, ways: Ways, reliability: Floats) -> tuple[Floats, ...]:
+    return keys_of(found.question, found.table, found.view, ways, reliability)
+
+
+def keys_of(
+    question: Question, table: OfferTable, view: View, ways: Ways | Rough, reliability: Floats
+) -> tuple[Floats, ...]:
+    place = table.place[ways.row]
+    merits = strategy.Merits(
+        cost=ways.cost / view.least_cost,
+        time=ways.wall_h / view.least_h,
+        reliability=reliability,
+        is_own=view.own[table.seller[ways.row]],
+        is_near=view.near[place],
+        is_preferred=view.preferred[place],
+        is_steady=table.hazard[ways.row] == 0,
+    )
+    return strategy.keys(question.objective, merits, question.spec.constraints.performance_weight)
+
+
+def is_enabled(found: Study, ways: Ways | Rough) -> Bools:
     enabled = np.array([name in found.question.enabled for name in found.table.sellers.name], dtype=bool)
-    return enabled[found.table.shapes.seller[found.table.shape[ways.row]]]
+    return enabled[found.table.seller[ways.row]]
 
 
 # --- telling ----------------------------------------------------------------------------------------------
 
 
 def written(found: Study, pool: Pool, runnable: Pool) -> Proposal:
-    chosen = tell(found, pool, 0) if len(pool.ways) else None
     front = [i for i in front_of(pool) if i != 0][:MOST_ALTERNATIVES]
-    others = best_of_each(found, pool, [0, *front]) if chosen else []
-    if chosen is not None:
-        chosen = replace(chosen, why=chosen_why(chosen, found.question.objective, len(found.ways)))
+    shown = subset(pool, np.array([0, *front][: len(pool.ways)], dtype=np.int64))
+    others = best_of_each(found, shown)
+    own = subset(runnable, np.arange(0 if runnable is pool else min(1, len(runnable.ways))))
+    # All at once: odds of a few cost no more than odds of one.
+    told = tell(found, gathered([shown, others, own]))
+    chosen = replace(told[0], why=chosen_why(told[0], found.question.objective, len(found.rough.row))) if told else None
+    first_own = len(shown.ways) + len(others.ways)
     return Proposal(
         strategy=found.question.objective,
         tasks=1,
         chosen=chosen,
-        alternatives=tuple(compared(tell(found, pool, i), chosen) for i in front),
-        others=tuple(compared(tell(found, pool, i), chosen) for i in others),
-        runnable=chosen if runnable is pool else (tell(found, runnable, 0) if len(runnable.ways) else None),
+        alternatives=tuple(compared(one, chosen) for one in told[1 : len(shown.ways)]),
+        others=tuple(compared(one, chosen) for one in told[len(shown.ways) : first_own]),
+        runnable=chosen if runnable is pool else next(iter(told[first_own:]), None),
         refusals=refusals(found),
         considered=len(found.table),
         feasible=int(np.count_nonzero(found.rule == 0)),
@@ -207,41 +278,64 @@ def compared(candidate: Candidate, chosen: Candidate | None) -> Candidate:
     return candidate if chosen is None else replace(candidate, why=other_why(candidate, chosen))
 
 
-def tell(found: Study, pool: Pool, index: int) -> Candidate:
-    one = pool.ways.take(np.array([index]))
-    is_ours = bool(is_enabled(found, one)[0])
-    reliability = float(pool.odds.reliability[index])
-    return candidate_of(found.table, found.hours, one, reliability, float(pool.score[index]), is_ours)
+def tell(found: Study, pool: Pool) -> list[Candidate]:
+    ours = is_enabled(found, pool.ways)
+    return candidates_of(found.table, found.hours, pool.ways, pool.odds.reliability, pool.keys[0], ours)
 
 
 def front_of(pool: Pool) -> list[int]:
     """What nothing else beats in cost, time and risk at once, best first. Of equals the first is kept."""
-    no_worse = np.ones((len(pool.ways), len(pool.ways)), dtype=bool)
+    few = np.flatnonzero(~beaten_by_the_safest(pool))
+    no_worse = np.ones((len(few), len(few)), dtype=bool)
     for column in (pool.ways.cost, pool.ways.wall_h, 1 - pool.odds.reliability):
-        no_worse &= column[:, None] <= column[None, :]
+        no_worse &= column[few, None] <= column[None, few]
     is_equal = no_worse & no_worse.T
-    beats = no_worse & ~(is_equal & np.tri(len(pool.ways), dtype=bool))
-    return [int(i) for i in np.flatnonzero(~beats.any(axis=0))]
+    beats = no_worse & ~(is_equal & np.tri(len(few), dtype=bool))
+    return [int(i) for i in few[~beats.any(axis=0)]]
 
 
-def best_of_each(found: Study, pool: Pool, shown: list[int]) -> list[int]:
-    """Of every provider that has not been named yet."""
-    seller = found.table.shapes.seller[found.table.shape[pool.ways.row]]
-    named = set(seller[shown].tolist())
-    _, firsts = np.unique(seller, return_index=True)
-    return sorted(int(i) for i in firsts if int(seller[i]) not in named)
+def beaten_by_the_safest(pool: Pool) -> Bools:
+    """Slower than something that costs no more and is as safe as can be: a quick look that leaves few."""
+    cost, time, reliability = pool.ways.cost, pool.ways.wall_h, pool.odds.reliability
+    if not len(cost):
+        return np.zeros(0, dtype=bool)
+    safest = np.flatnonzero(reliability == reliability.max())
+    safest = safest[np.argsort(cost[safest], kind="stable")]
+    fastest = np.minimum.accumulate(time[safest])
+    below = np.searchsorted(cost[safest], cost, side="right") - 1
+    return (below >= 0) & (time > fastest[np.maximum(below, 0)])
+
+
+def best_of_each(found: Study, shown: Pool) -> Pool:
+    """Of every provider that has not been named yet: the first of its best few that keeps its limits."""
+    named = found.table.seller[shown.ways.row].tolist()
+    sellers = found.table.seller[found.rough.row]
+    best = [np.zeros(0, dtype=np.int64)]
+    for seller in sorted(set(np.flatnonzero(np.bincount(sellers)).tolist()).difference(named)):
+        rows = np.flatnonzero(sellers == seller)
+        best.append(rows[strategy.best(tuple(key[rows] for key in found.hopeful), TRIED_OF_EACH)])
+    few = ways_at(found, np.concatenate(best))
+    good = pool_of(found, few)
+    _, firsts = np.unique(found.table.seller[good.ways.row], return_index=True)
+    return subset(good, np.sort(firsts))
+
+
+def subset(pool: Pool, kept: Ints | Bools) -> Pool:
+    odds = Odds(pool.odds.in_time[kept], pool.odds.in_budget[kept])
+    return Pool(pool.ways.take(kept), odds, tuple(key[kept] for key in pool.keys))
 
 
 def refusals(found: Study) -> tuple[Refusal, ...]:
     counts = np.bincount(found.rule, minlength=len(Rule))
-    return tuple(refusal(found, Rule(rule), int(n)) for rule, n in enumerate(counts) if n and rule)
+    cheapest_first = found.rule[found.table.by_price]
+    return tuple(
+        refusal(found, Rule(rule), int(n), int(found.table.by_price[np.argmax(cheapest_first == rule)]))
+        for rule, n in enumerate(counts)
+        if n and rule
+    )
 
 
-def refusal(found: Study, rule: Rule, count: int) -> Refusal:
-    rows = np.flatnonzero(found.rule == rule)
-    price = found.table.price[rows]
-    known = rows[price >= 0]
-    row = int(known[np.argmin(found.table.price[known])]) if len(known) else int(rows[0])
+def refusal(found: Study, rule: Rule, count: int, row: int) -> Refusal:
     return Refusal(rule=rule, count=count, example=found.table.listing(row), reason=reason(found, rule, row))
 
 

@@ -11,7 +11,7 @@ from crucible.core.cost import Moves, moves
 from crucible.core.cycle import ANY_GPU, shape
 from crucible.core.offers import UNKNOWN, Bools, Ints, Listing, OfferTable
 from crucible.core.proposal import Rule
-from crucible.model.offer import Fabric, Market
+from crucible.model.offer import Fabric
 from crucible.model.spec import JobSpec, Locality, Mode, Replication
 
 Rules = npt.NDArray[np.int8]  # a Rule per entry
@@ -70,39 +70,33 @@ def judge(spec: JobSpec, table: OfferTable, now: datetime) -> Ruling:
     gang = gang_of(spec, table)
     places, moved = place_rules(spec, table)
     by_shape = shape_rules(spec, table, gang)
-    rule = first(by_shape[table.shape], places[table.place])
-    market = table.market == Market.SPOT
+    rule = by_shape[table.shape]
+    if places.any():
+        rule = np.where(rule == 0, places[table.place], rule)
     limits = spec.constraints
     if not limits.allow_spot:
-        rule = later(rule, market, Rule.SPOT)
-    rule = later(rule, table.price == UNKNOWN, Rule.PRICE_UNKNOWN)
+        later(rule, table.is_spot, Rule.SPOT)
+    later(rule, table.has_no_price, Rule.PRICE_UNKNOWN)
     if limits.max_price_age is not None:
         oldest = now.timestamp() - limits.max_price_age.total_seconds()
-        rule = later(rule, table.as_of < oldest, Rule.PRICE_STALE)
+        later(rule, table.as_of < oldest, Rule.PRICE_STALE)
     if limits.allow_spot:
-        rule = later(rule, np.isnan(table.hazard), Rule.RISK_UNKNOWN)
+        later(rule, table.has_no_hazard, Rule.RISK_UNKNOWN)
     if limits.max_price_per_hour is not None:
         total = table.price * gang.nodes[table.shape]
-        rule = later(rule, total > limits.max_price_per_hour, Rule.PRICE_LIMIT)
+        later(rule, total > limits.max_price_per_hour, Rule.PRICE_LIMIT)
     return Ruling(sold_out(rule, table, gang), gang, moved)
 
 
-def first(*rules: Rules) -> Rules:
-    """Where one says nothing, the next is asked."""
-    found = rules[0]
-    for more in rules[1:]:
-        found = np.where(found == 0, more, found)
-    return found
-
-
 def later(rule: Rules, broken: Bools, name: Rule) -> Rules:
-    rule[(rule == 0) & broken] = name
+    """In place: what an earlier rule turned down keeps its reason."""
+    np.copyto(rule, np.int8(name), where=broken & (rule == 0))
     return rule
 
 
 def sold_out(rule: Rules, table: OfferTable, gang: Gang) -> Rules:
     """Only rows of a stock can be: a handful."""
-    for row in np.flatnonzero(table.stock != UNKNOWN):
+    for row in table.stocked:
         shape_index = table.shape[row]
         wanted = gang.nodes[shape_index] * table.shapes.gpus[shape_index]
         if rule[row] == 0 and wanted > table.free_gpus[table.stock[row]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crucible.core import plan
-from crucible.core.candidates import Odds, Ways
+from crucible.core.candidates import Ways
 from crucible.core.offers import UNKNOWN, Floats, Ints, OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.plan import Pool, Question, Study
@@ -32,8 +32,8 @@ def propose_tasks(question: Question, tasks: int, table: OfferTable, book: Speed
     limits = replace(question.spec.constraints, budget=None)
     each = replace(question, spec=replace(question.spec, constraints=limits))
     found = plan.study(each, table, book)
-    pool = plan.pick(found, found.ways)
-    enabled = subset(pool, plan.is_enabled(found, pool.ways))
+    pool = plan.pick(found, plan.everything(found))
+    enabled = plan.subset(pool, plan.is_enabled(found, pool.ways))
     best = solved(found, pool, tasks)
     others = [solved(found, part, tasks) for part in by_provider(found, pool)]
     if best is not None:
@@ -41,7 +41,7 @@ def propose_tasks(question: Question, tasks: int, table: OfferTable, book: Speed
     return replace(
         plan.written(found, pool, pool),
         tasks=tasks,
-        chosen=best and replace(best, why=chosen_why(best, question.objective, len(found.ways))),
+        chosen=best and replace(best, why=chosen_why(best, question.objective, len(found.rough.row))),
         alternatives=(),
         others=tuple(replace(o, why=other_why(o, best)) for o in others if o and best and o.parts != best.parts),
         runnable=best if best and best.is_enabled else solved(found, enabled, tasks),
@@ -59,13 +59,9 @@ def over_budget(found: Study, best: Candidate, question: Question) -> Candidate 
     return None
 
 
-def subset(pool: Pool, kept: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Pool:
-    return Pool(pool.ways.take(kept), Odds(pool.odds.in_time[kept], pool.odds.in_budget[kept]), pool.score[kept])
-
-
 def by_provider(found: Study, pool: Pool) -> list[Pool]:
-    seller = found.table.shapes.seller[found.table.shape[pool.ways.row]]
-    return [subset(pool, seller == code) for code in dict.fromkeys(seller.tolist())]
+    seller = found.table.seller[pool.ways.row]
+    return [plan.subset(pool, seller == code) for code in dict.fromkeys(seller.tolist())]
 
 
 # --- the program --------------------------------------------------------------------------------------------
@@ -91,7 +87,7 @@ def solved(found: Study, pool: Pool, tasks: int) -> Candidate | None:
     if gangs is None:
         return None
     chosen = kept[gangs > 0]
-    return together([plan.tell(found, pool, int(i)) for i in chosen], gangs[gangs > 0])
+    return together(plan.tell(found, plan.subset(pool, chosen)), gangs[gangs > 0])
 
 
 def program_of(found: Study, ways: Ways, tasks: int) -> Program:

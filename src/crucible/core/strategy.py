@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crucible.core.offers import Bools, Floats
+from crucible.core.offers import Bools, Floats, Ints
 from crucible.model.spec import Strategy
 
 # What a certain failure weighs against cost and time, where both stand at one for the best.
@@ -50,8 +50,19 @@ def balance(merits: Merits, performance_weight: float) -> Floats:
     return weighed + RISK_WEIGHT * (1 - merits.reliability) - PREFERENCE * merits.is_preferred
 
 
-def ranked(found: tuple[Floats, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def ranked(found: tuple[Floats, ...]) -> Ints:
     """Indices, best first; equal ones stay in the order of their rows."""
-    if len(found) == 1:
-        return np.argsort(found[0], kind="stable")
-    return np.lexsort(found[::-1])
+    return np.argsort(found[0], kind="stable") if len(found) == 1 else np.lexsort(found[::-1])
+
+
+def best(found: tuple[Floats, ...], count: int) -> Ints:
+    """The first `count` of `ranked`, without ranking the others."""
+    first, *rest = found
+    if len(first) <= count:
+        return ranked(found)
+    limit = np.partition(first, count)[count]
+    below, level = np.flatnonzero(first < limit), np.flatnonzero(first == limit)
+    left = count - len(below)
+    if rest:
+        level = level[best(tuple(key[level] for key in rest), left)]
+    return np.concatenate([below[ranked(tuple(key[below] for key in found))], level[:left]])

@@ -30,7 +30,7 @@ def explain(question: Question, words: str, table: OfferTable, book: SpeedBook) 
     if not len(rows):
         raise InvalidRequest(f"no offer is called {words!r}; `crucible offers` lists them")
     found = plan.study(question, table, book)
-    pool = plan.pick(found, found.ways)
+    pool = plan.pick(found, plan.everything(found))
     return tuple(tell(found, pool, int(row)) for row in rows[:MOST])
 
 
@@ -38,14 +38,13 @@ def tell(found: Study, pool: plan.Pool, row: int) -> Told:
     rule = Rule(int(found.rule[row]))
     if rule is not Rule.NONE:
         return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
-    ways = found.ways.take(found.ways.row == row)
+    ways = plan.ways_at(found, np.flatnonzero(found.rough.row == row))
     likely = odds(found.question.spec, ways, found.question.now)
     refused = plan.turned_down(found, ways, likely)
     if refused[0]:
         rule = Rule(int(refused[0]))
         return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
-    own = plan.tell(found, plan.pool_of(found, ways), 0)
-    best = plan.tell(found, pool, 0)
+    own, best = plan.tell(found, plan.gathered([plan.pool_of(found, ways), plan.subset(pool, np.arange(1))]))
     if own.parts == best.parts:
         return Told(found.table.listing(row), rule, "it is the choice")
     return Told(found.table.listing(row), rule, f"it fits, and the choice is better: {other_why(own, best)}")

@@ -1,10 +1,14 @@
 """From columns to one candidate, and what is said about it."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from crucible.core import cost, risk
 from crucible.core.candidates import Ways, on_demand_sibling
-from crucible.core.offers import UNKNOWN, OfferTable
+from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable
 from crucible.core.perf import Hours
 from crucible.core.proposal import Candidate, Part
 from crucible.core.rules import Ruling, home_of
@@ -17,74 +21,104 @@ CONFIDENCE = ("low", "medium", "high")
 NOTABLE = 0.01
 
 
-def candidate_of(
-    table: OfferTable, hours: Hours, one: Ways, reliability: float, score: float, is_enabled: bool
-) -> Candidate:
-    """`one` has a single entry."""
-    shape = int(table.shape[one.row[0]])
-    is_timed = not np.isnan(hours.hours[shape])
-    expected, p50, p90 = spans(one)
-    total = MicroUsd(int(one.cost[0]))
-    steps, tokens = float(hours.steps_per_hour[shape]), float(hours.tokens_per_hour[shape])
-    work_h = float(one.work_h[0])
-    interval_h = float(one.course.interval_h[0])
-    is_risky = bool(one.hazard[0] > 0)
-    return Candidate(
-        parts=parts_of(table, one),
-        is_enabled=is_enabled,
-        price_per_hour=MicroUsd(int(one.price[0])),
-        start_s=float(one.start_h[0]) * 3600,
-        staging_h=float(one.staging_h[0]),
-        work_h=work_h if is_timed else None,
-        expected_h=expected if is_timed else None,
-        p50_h=p50 if is_timed else None,
-        p90_h=p90 if is_timed else None,
-        cost=total if is_timed else None,
-        cost_p50=cost_at(table, one, 0.5) if is_timed else None,
-        cost_p90=cost_at(table, one, 0.9) if is_timed else None,
-        egress=MicroUsd(int(one.egress[0])),
-        interruptions=float(one.course.interruptions[0]) if is_timed else None,
-        interval_s=interval_h * 3600 if is_risky and is_timed and interval_h < work_h else None,
-        reliability=reliability,
-        confidence=CONFIDENCE[int(hours.confidence[shape])],
-        usd_per_step=per_unit(total, steps, work_h) if is_timed else None,
-        usd_per_token=per_unit(total, tokens, work_h) if is_timed else None,
-        on_demand_cost=on_demand_cost(table, one) if is_timed else None,
-        score=score,
-        why="",
+def candidates_of(
+    table: OfferTable, hours: Hours, ways: Ways, reliability: Floats, score: Floats, is_enabled: Bools
+) -> list[Candidate]:
+    """One for each way."""
+    p50, p90 = quantiles(ways)
+    cost_p50, cost_p90 = cost_of(table, ways, p50), cost_of(table, ways, p90)
+    before = ways.start_h + ways.staging_h
+    return [
+        timed(
+            hours,
+            int(table.shape[ways.row[i]]),
+            Candidate(
+                parts=parts_of(table, ways, i),
+                is_enabled=bool(is_enabled[i]),
+                price_per_hour=MicroUsd(int(ways.price[i])),
+                start_s=float(ways.start_h[i]) * 3600,
+                staging_h=float(ways.staging_h[i]),
+                work_h=float(ways.work_h[i]),
+                expected_h=float(ways.wall_h[i]),
+                p50_h=float(p50[i] + before[i]),
+                p90_h=float(p90[i] + before[i]),
+                cost=MicroUsd(int(ways.cost[i])),
+                cost_p50=MicroUsd(int(cost_p50[i])),
+                cost_p90=MicroUsd(int(cost_p90[i])),
+                egress=MicroUsd(int(ways.egress[i])),
+                interruptions=float(ways.course.interruptions[i]),
+                interval_s=interval_s(ways, i),
+                reliability=float(reliability[i]),
+                confidence="",
+                usd_per_step=None,
+                usd_per_token=None,
+                on_demand_cost=on_demand_cost(table, ways, i),
+                score=float(score[i]),
+                why="",
+            ),
+        )
+        for i in range(len(ways))
+    ]
+
+
+def timed(hours: Hours, shape: int, one: Candidate) -> Candidate:
+    """With what follows from the hours of work, or without everything that does if nobody knows them."""
+    sure = CONFIDENCE[int(hours.confidence[shape])]
+    if np.isnan(hours.hours[shape]):
+        return replace(one, confidence=sure, **NO_TIMES)
+    work_h, total = one.work_h or 0.0, one.cost or MicroUsd(0)
+    return replace(
+        one,
+        confidence=sure,
+        usd_per_step=per_unit(total, float(hours.steps_per_hour[shape]), work_h),
+        usd_per_token=per_unit(total, float(hours.tokens_per_hour[shape]), work_h),
     )
 
 
-def parts_of(table: OfferTable, one: Ways) -> tuple[Part, ...]:
-    taken, firm = int(one.nodes[0] - one.firm[0]), int(one.firm[0])
-    first = Part(table.listing(int(one.row[0])), taken)
-    return (first,) if not firm else (first, Part(table.listing(int(one.firm_row[0])), firm))
+NO_TIMES: Mapping[str, Any] = dict.fromkeys(
+    ("work_h", "expected_h", "p50_h", "p90_h", "cost", "cost_p50", "cost_p90", "interruptions", "interval_s",
+     "on_demand_cost")
+)  # fmt: skip
 
 
-def spans(one: Ways) -> tuple[float, float, float]:
-    before = float(one.start_h[0] + one.staging_h[0])
-    p50, p90 = (float(risk.wall_quantile(one.exposure, one.course, q)[0]) + before for q in (0.5, 0.9))
-    return float(one.wall_h[0]), p50, p90
+def parts_of(table: OfferTable, ways: Ways, i: int) -> tuple[Part, ...]:
+    taken, firm = int(ways.nodes[i] - ways.firm[i]), int(ways.firm[i])
+    first = Part(table.listing(int(ways.row[i])), taken)
+    return (first,) if not firm else (first, Part(table.listing(int(ways.firm_row[i])), firm))
 
 
-def cost_at(table: OfferTable, one: Ways, q: float) -> MicroUsd:
-    seller = table.shapes.seller[table.shape[one.row]]
-    billed = cost.billed_hours(
-        one.start_h + risk.billed_quantile(one.exposure, one.course, q),
-        table.sellers.unit_s[seller],
-        table.sellers.minimum_s[seller],
-    )
-    return MicroUsd(int((cost.machine_cost(one.price, np.ones(1, dtype=np.int64), billed) + one.egress)[0]))
+def interval_s(ways: Ways, i: int) -> float | None:
+    """None where no checkpoint is worth its time."""
+    interval_h = float(ways.course.interval_h[i])
+    return interval_h * 3600 if ways.hazard[i] > 0 and interval_h < ways.work_h[i] else None
 
 
-def on_demand_cost(table: OfferTable, one: Ways) -> MicroUsd | None:
+def quantiles(ways: Ways) -> tuple[Floats, Floats]:
+    """Hours of half and of nine in ten, from the first moment of work. Machines are paid for all of them: bills have
+    the same quantiles."""
+    p50, p90 = ways.course.wall_h.copy(), ways.course.wall_h.copy()
+    risky = np.flatnonzero(ways.hazard > 0)
+    if len(risky):
+        twice = ways.take(np.concatenate([risky, risky]))
+        q = np.repeat([0.5, 0.9], len(risky))
+        p50[risky], p90[risky] = np.split(risk.wall_quantile(twice.exposure, twice.course, q), 2)
+    return p50, p90
+
+
+def cost_of(table: OfferTable, ways: Ways, worked_h: Floats) -> Ints:
+    seller = table.seller[ways.row]
+    billed = cost.billed_hours(ways.start_h + worked_h, table.sellers.unit_s[seller], table.sellers.minimum_s[seller])
+    return cost.machine_cost(ways.price, np.ones(len(ways), dtype=np.int64), billed) + ways.egress
+
+
+def on_demand_cost(table: OfferTable, ways: Ways, i: int) -> MicroUsd | None:
     """What the same machines cost where they cannot be taken away."""
-    row = int(one.row[0])
+    row = int(ways.row[i])
     sibling = on_demand_sibling(table, row) if table.market[row] == Market.SPOT else UNKNOWN
     if sibling == UNKNOWN:
         return None
-    price = int(table.price[sibling]) * int(one.nodes[0])
-    return MicroUsd(round(price * float(one.start_h[0] + one.work_h[0])) + int(one.egress[0]))
+    price = int(table.price[sibling]) * int(ways.nodes[i])
+    return MicroUsd(round(price * float(ways.start_h[i] + ways.work_h[i])) + int(ways.egress[i]))
 
 
 def per_unit(total: MicroUsd, per_hour: float, hours: float) -> float | None:

@@ -27,6 +27,8 @@ def overriding(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--budget", type=click.FloatRange(0), metavar="USD", help="Sets constraints.budget."),
             click.option("--deadline", metavar="TIME", help="Sets constraints.deadline: 2026-01-17T10:00:00Z."),
             click.option("--spot/--no-spot", default=None, help="Sets constraints.allow_spot."),
+            click.option("--max-price", type=click.FloatRange(0), metavar="USD", help="Most per hour, all machines."),
+            click.option("--hours", type=click.FloatRange(0), metavar="H", help="Sets resources.estimated_hours."),
         )
     ):
         command = option(command)
@@ -90,7 +92,7 @@ def prepare(out: Out, file: str, overrides: dict[str, Any]) -> "JobFile":
 def show_plan(out: Out, client: "Client", job: "JobFile") -> None:
     from crucible.cli.views.plans import plan_lines
 
-    for line in plan_lines(client.plan(job.text), width=out.error_width, tick=out.symbol("✓", "*")):
+    for line in plan_lines(client.plan(job.text), width=out.error_width, tick=out.symbol("✓", "*"), is_for_submit=True):
         out.note(line)
 
 

@@ -9,52 +9,143 @@ from crucible.client.shapes import Plan
 
 # Reasons that a person reads; more is for -o json.
 SHOWN_REJECTIONS = 5
+SHOWN_OTHERS = 5
+# Narrower than this, a row has only what one decides by.
+WIDE = 110
 
 
-def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓") -> list[str]:
-    chosen, others = plan["chosen"], plan["alternatives"]
-    rows = [_row(tick, chosen)] if chosen else []
-    rows += [_row("", option) for option in others]
-    lines = draw(_COLUMNS, rows, width) if rows else []
-    if not chosen:
+def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓", is_for_submit: bool = False) -> list[str]:
+    """`is_for_submit`: the tick stands at what would really be bought."""
+    ticked = plan.get("runnable") if is_for_submit and "runnable" in plan else plan["chosen"]
+    others = [one for one in (*plan["alternatives"], *plan.get("others", ())[:SHOWN_OTHERS]) if one != ticked]
+    if is_for_submit and plan["chosen"] not in (None, ticked):
+        others.insert(0, plan["chosen"])
+    is_wide = width is None or width >= WIDE
+    rows = [_row(tick, ticked, is_wide)] if ticked else []
+    rows += [_row("", option, is_wide) for option in others]
+    lines = draw(_WIDE if is_wide else _NARROW, rows, width) if rows else []
+    if not ticked:
         lines.append(printable(f"no place now: {plan.get('reason') or 'nothing fits'}; the job would wait"))
-    return [*lines, *_rejections(plan["rejections"]), *(f"warning: {printable(w)}" for w in plan.get("warnings", []))]
-
-
-_COLUMNS = (
-    Column(""),
-    Column("WHERE"),
-    Column("INSTANCE"),
-    Column("GPUS", is_right=True),
-    Column("SPOT"),
-    Column("$/H", is_right=True),
-    Column("HOURS", is_right=True),
-    Column("TOTAL", is_right=True),
-    Column("WHY", shrinks=True),
-)
-
-
-def _row(mark: str, option: Mapping[str, Any]) -> Row:
-    count = int(option.get("count") or 1)
-    price = option.get("price_per_hour_usd")
-    hours = option.get("estimated_hours")
     return [
-        mark,
-        f"{option.get('provider')}/{option.get('region')}",
-        f"{count} × {option.get('instance_type')}",
-        f"{count * int(option.get('gpus') or 0)} {option.get('gpu') or ''}".rstrip(),
-        "spot" if option.get("is_spot") else "-",
-        wording.money(None if price is None else price * count),
-        wording.NONE if hours is None else f"{hours:g}",
-        wording.money(option.get("estimated_cost_usd")),
-        str(option.get("why") or ""),
+        *lines,
+        *_figures(plan, len(rows)),
+        *(_about(ticked) if ticked else []),
+        *_enabling(plan),
+        *_rejections(plan["rejections"]),
+        *(_why_not(one) for one in plan.get("why_not", ())),
+        *(f"note: {printable(note)}" for note in plan.get("notes", ())),
+        *(f"warning: {printable(w)}" for w in plan.get("warnings", ())),
     ]
+
+
+_MARK, _WHERE, _INSTANCE = Column(""), Column("WHERE", shrinks=True), Column("INSTANCE", shrinks=True)
+_GPUS, _PRICE = Column("GPUS"), Column("$/H", is_right=True)
+_HOURS, _TOTAL, _WHY = Column("HOURS", is_right=True), Column("TOTAL", is_right=True), Column("WHY", shrinks=True)
+_WIDE = (
+    _MARK, _WHERE, _INSTANCE, _GPUS, Column("MARKET"), _PRICE, Column("START", is_right=True), _HOURS, _TOTAL,
+    Column("RISK", is_right=True), _WHY,
+)  # fmt: skip
+_NARROW = (_MARK, _WHERE, _INSTANCE, _GPUS, _PRICE, _HOURS, _TOTAL, _WHY)
+
+
+def _row(mark: str, option: Mapping[str, Any], is_wide: bool) -> Row:
+    count = int(option.get("count") or 1)
+    hourly = option.get("total_per_hour_usd")
+    hours = option.get("estimated_hours")
+    start = [f"{option.get('provider')}/{option.get('zone') or option.get('region')}", _machines(option)]
+    gpus = f"{count * int(option.get('gpus') or 0)} {option.get('gpu') or ''}".rstrip()
+    price, time = wording.money(hourly), wording.NONE if hours is None else f"{hours:.3g}"
+    why = str(option.get("why") or "") + ("" if option.get("is_enabled", True) else " (not enabled)")
+    if not is_wide:
+        return [mark, *start, gpus, price, time, wording.money(option.get("estimated_cost_usd")), why.strip()]
+    begin = wording.duration(option.get("start_s"))
+    return [mark, *start, gpus, _market(option), price, begin, time, _total(option), _risk(option), why.strip()]
+
+
+def _machines(option: Mapping[str, Any]) -> str:
+    return f"{option.get('count') or 1} × {option.get('instance_type')}"
+
+
+def _market(option: Mapping[str, Any]) -> str:
+    """Of a mixed gang: how many of each."""
+    parts = option.get("parts") or [option]
+    markets = {str(part.get("market") or ("spot" if part.get("is_spot") else "on-demand")) for part in parts}
+    if len(markets) == 1:
+        return markets.pop()
+    return " + ".join(f"{part.get('count')} {part.get('market')}" for part in parts)
+
+
+def _total(option: Mapping[str, Any]) -> str:
+    low, high = option.get("cost_p50_usd"), option.get("cost_p90_usd")
+    if low is None or high is None or wording.money(low) == wording.money(high):
+        return wording.money(option.get("estimated_cost_usd"))
+    return f"{wording.money(low)}–{wording.money(high)}"
+
+
+def _risk(option: Mapping[str, Any]) -> str:
+    """How likely it misses deadline or budget; a dash where nothing can."""
+    risk = 1 - float(option.get("reliability") or 0.0)
+    return wording.NONE if risk < 0.0005 else f"{risk:.1%}"
+
+
+# --- what stands below the table ------------------------------------------------------------------------
+
+
+def _figures(plan: Plan, shown: int) -> list[str]:
+    if not plan.get("considered"):
+        return []
+    said = [f"{shown} of {plan['considered']:,} offers; {plan['feasible']:,} fit"]
+    age = plan.get("price_age_s")
+    if age is not None:
+        said.append(f"prices {wording.duration(age)} old" + (" (stale)" if plan.get("is_price_stale") else ""))
+    said.append(f"at most {plan.get('bound') or 0:.0%} from the optimum")
+    said.append(f"planned in {plan.get('plan_cpu_ms'):g} ms")
+    return ["; ".join(said)]
+
+
+def _about(chosen: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if chosen.get("saving"):
+        full = wording.money(chosen.get("on_demand_cost_usd"))
+        lines.append(f"saves {chosen['saving']:.0%} against {full} on demand")
+    if chosen.get("interruptions") and chosen["interruptions"] >= 0.005:
+        often = f"{chosen['interruptions']:.2g} interruptions expected"
+        every = chosen.get("checkpoint_interval_s")
+        lines.append(often + (f"; checkpoint every {wording.duration(every)}" if every else ""))
+    if chosen.get("egress_usd"):
+        lines.append(
+            f"data: {wording.money(chosen['egress_usd'])} to move, "
+            f"{wording.duration((chosen.get('staging_hours') or 0) * 3600)} before it starts"
+        )
+    return lines
+
+
+def _enabling(plan: Plan) -> list[str]:
+    chosen, runnable = plan["chosen"], plan.get("runnable")
+    if not chosen or chosen.get("is_enabled", True):
+        return []
+    provider = chosen.get("provider")
+    if runnable is None:
+        return [f"{provider} is not enabled, and nothing that is could run it: submit would be refused"]
+    return [f"{provider} is not enabled: submit would use {runnable.get('provider')} {runnable.get('instance_type')}"]
 
 
 def _rejections(rejections: Sequence[Mapping[str, Any]]) -> list[str]:
-    shown = [
-        printable(f"not {one.get('provider')}/{one.get('region')} {one.get('instance_type')}: {one.get('reason')}")
-        for one in rejections[:SHOWN_REJECTIONS]
-    ]
+    shown = [printable(_rejection(one)) for one in rejections[:SHOWN_REJECTIONS]]
     more = len(rejections) - SHOWN_REJECTIONS
-    return [*shown, f"and {wording.plural(more, 'more offer')} that do not fit: -o json"] if more > 0 else shown
+    return [*shown, f"and {wording.plural(more, 'more reason')}: -o json"] if more > 0 else shown
+
+
+def _rejection(one: Mapping[str, Any]) -> str:
+    name = f"{one.get('provider')}/{one.get('region')} {one.get('instance_type')}"
+    count = int(one.get("offers") or 1)
+    if count == 1:
+        return f"not {name}: {one.get('reason')}"
+    return f"not {count:,} offers such as {name}: {one.get('reason')}"
+
+
+def _why_not(one: Mapping[str, Any]) -> str:
+    name = (
+        f"{one.get('provider')}/{one.get('zone') or one.get('region')} {one.get('instance_type')} {one.get('market')}"
+    )
+    return printable(f"why not {name}: {one.get('reason')}")
