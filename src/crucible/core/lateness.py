@@ -87,7 +87,7 @@ def in_time(pieces: Pieces, hazard: Floats, lost: Losses, restart: Floats, late:
     for rows, chance in ((np.flatnonzero(few), _few), (np.flatnonzero(~few), _many)):
         for block in (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)):
             more[block] = chance(Losses(*(column[block] for column in columns)), late[block])
-    return np.minimum(sure + more, 1.0)
+    return np.minimum(sure + more * (late >= restart), 1.0)  # what was interrupted is late by a restart at least
 
 
 def _once(pieces: Pieces, hazard: Floats, lost: Losses, left: Floats) -> Floats:
