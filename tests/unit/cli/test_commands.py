@@ -318,7 +318,7 @@ def test_a_plan_without_a_place_is_exit_code_3(crucible: Any, serve: Any, good: 
     serve({"POST /v1/plan": {**PLAN, "chosen": None, "reason": "all taken"}})
     ran = crucible("plan", str(good))
     assert ran.code == 3
-    assert ran.out == "no place now: all taken; the job would wait\n"
+    assert ran.out == "no place now: all taken\n"
 
 
 def test_validate_looks_at_every_file_and_needs_no_server(crucible: Any, good: Path, tmp_path: Path) -> None:

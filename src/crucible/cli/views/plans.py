@@ -21,11 +21,16 @@ def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓", is_for_submi
     if is_for_submit and plan["chosen"] not in (None, ticked):
         others.insert(0, plan["chosen"])
     is_wide = width is None or width >= WIDE
-    rows = [_row(tick, ticked, is_wide)] if ticked else []
-    rows += [_row("", option, is_wide) for option in others]
-    lines = draw(_WIDE if is_wide else _NARROW, rows, width) if rows else []
-    if not ticked:
-        lines.append(printable(f"no place now: {plan.get('reason') or 'nothing fits'}; the job would wait"))
+    shown = [("", one) for one in others] if ticked is None else [(tick, ticked), *(("", one) for one in others)]
+    # Said of single rows only where it tells them apart.
+    is_mixed = len({one.get("is_enabled", True) for _, one in shown}) > 1
+    is_timed = any(one.get("estimated_cost_usd") is not None for _, one in shown)
+    make = _wide_row if is_wide else (_timed_row if is_timed else _untimed_row)
+    rows = [[mark, *make(one, is_mixed)] for mark, one in shown]
+    columns = _WIDE if is_wide else (_TIMED if is_timed else _UNTIMED)
+    lines = draw(columns, rows, width) if rows else []
+    if not plan["chosen"]:
+        lines.append(printable(f"no place now: {plan.get('reason') or 'nothing fits'}"))
     return [
         *lines,
         *_figures(plan, len(rows)),
@@ -45,21 +50,44 @@ _WIDE = (
     _MARK, _WHERE, _INSTANCE, _GPUS, Column("MARKET"), _PRICE, Column("START", is_right=True), _HOURS, _TOTAL,
     Column("RISK", is_right=True), _WHY,
 )  # fmt: skip
-_NARROW = (_MARK, _WHERE, _INSTANCE, _GPUS, _PRICE, _HOURS, _TOTAL, _WHY)
+_TIMED = (_MARK, _WHERE, _INSTANCE, _GPUS, _HOURS, _TOTAL, _WHY)
+_UNTIMED = (_MARK, _WHERE, _INSTANCE, _GPUS, _PRICE, _WHY)
 
 
-def _row(mark: str, option: Mapping[str, Any], is_wide: bool) -> Row:
-    count = int(option.get("count") or 1)
-    hourly = option.get("total_per_hour_usd")
-    hours = option.get("estimated_hours")
-    start = [f"{option.get('provider')}/{option.get('zone') or option.get('region')}", _machines(option)]
-    gpus = f"{count * int(option.get('gpus') or 0)} {option.get('gpu') or ''}".rstrip()
-    price, time = wording.money(hourly), wording.NONE if hours is None else f"{hours:.3g}"
-    why = str(option.get("why") or "") + ("" if option.get("is_enabled", True) else " (not enabled)")
-    if not is_wide:
-        return [mark, *start, gpus, price, time, wording.money(option.get("estimated_cost_usd")), why.strip()]
+def _wide_row(option: Mapping[str, Any], names_enabled: bool) -> Row:
+    where, machines, gpus = _what(option)
     begin = wording.duration(option.get("start_s"))
-    return [mark, *start, gpus, _market(option), price, begin, time, _total(option), _risk(option), why.strip()]
+    figures = [_market(option), _hourly(option), begin, _hours(option), _total(option), _risk(option)]
+    return [where, machines, gpus, *figures, _why(option, names_enabled)]
+
+
+def _timed_row(option: Mapping[str, Any], names_enabled: bool) -> Row:
+    total = wording.money(option.get("estimated_cost_usd"))
+    return [*_what(option), _hours(option), total, _why(option, names_enabled)]
+
+
+def _untimed_row(option: Mapping[str, Any], names_enabled: bool) -> Row:
+    return [*_what(option), _hourly(option), _why(option, names_enabled)]
+
+
+def _what(option: Mapping[str, Any]) -> tuple[str, str, str]:
+    gpus = int(option.get("count") or 1) * int(option.get("gpus") or 0)
+    where = f"{option.get('provider')}/{option.get('zone') or option.get('region')}"
+    return where, _machines(option), f"{gpus} {option.get('gpu') or ''}".rstrip()
+
+
+def _hourly(option: Mapping[str, Any]) -> str:
+    return wording.money(option.get("total_per_hour_usd", option.get("price_per_hour_usd")))
+
+
+def _hours(option: Mapping[str, Any]) -> str:
+    hours = option.get("estimated_hours")
+    return wording.NONE if hours is None else f"{hours:.3g}"
+
+
+def _why(option: Mapping[str, Any], names_enabled: bool) -> str:
+    is_out = names_enabled and not option.get("is_enabled", True)
+    return (str(option.get("why") or "") + (" (not enabled)" if is_out else "")).strip()
 
 
 def _machines(option: Mapping[str, Any]) -> str:
