@@ -24,7 +24,7 @@ from crucible.agent import bundle
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
 from crucible.blobs.files import FileBlobs
-from crucible.catalog.benchmarks import benchmarks
+from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.catalog.price_file import PriceFile
 from crucible.core.perf import make_book
 from crucible.engine.context import CLAIM_TTL, Context
@@ -212,6 +212,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         settings=ApiSettings(version=__version__, allowed_hosts=allowed_hosts(settings)),
         prices=engine.prices,
         table=engine.planner.table,
+        recommender=engine.recommender,
         enabled=frozenset(context.sellers),
         health=local.health,
     )
@@ -225,7 +226,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
 
 def shipped_knowledge() -> Knowledge:
     shipped = catalog.load()
-    return Knowledge(shipped.table, make_book(benchmarks(), shipped.gpus.values()))
+    return Knowledge(shipped.table, make_book(benchmarks(), shipped.gpus.values(), architectures().values()))
 
 
 def allowed_hosts(settings: Settings) -> tuple[str, ...]:

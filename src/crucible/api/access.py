@@ -46,6 +46,7 @@ TABLE: Mapping[tuple[str, str], Access] = {
     # before a job
     ("POST", "/v1/plan"): Access.MEMBER,
     ("POST", "/v1/validate"): Access.MEMBER,
+    ("POST", "/v1/recommendations"): Access.MEMBER,
     ("HEAD", "/v1/packages/{digest}"): Access.MEMBER,
     ("PUT", "/v1/packages/{digest}"): Access.MEMBER,
     # what is on sale

@@ -18,6 +18,7 @@ from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
 from crucible.api.prices import PriceRoutes
 from crucible.api.pulse import Pulse
+from crucible.api.recommendations import RecommendationRoutes
 from crucible.api.shutdown import Shutdown
 from crucible.api.system import SystemRoutes
 from crucible.api.training import TrainingRoutes
@@ -47,6 +48,7 @@ def create_app(deps: Deps) -> FastAPI:
         HistoryRoutes(deps),
         PlanningRoutes(deps),
         PriceRoutes(deps),
+        RecommendationRoutes(deps),
         PeopleRoutes(deps),
         SystemRoutes(deps, app, shutdown),
         TrainingRoutes(deps),

@@ -8,12 +8,14 @@ from crucible.core.offers import OfferTable
 from crucible.engine.gateway import Gateway
 from crucible.engine.hub import Hub
 from crucible.engine.prices import PriceRefresher
+from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
 from crucible.ports.blobs import Blobs
 from crucible.ports.clock import Clock
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
 from crucible.wire.agent import MAX_REPORT_BYTES
+from crucible.wire.recommendations import MAX_CODE_BYTES
 from crucible.wire.rest import MAX_BODY_BYTES, MAX_PACKAGE_BYTES
 
 
@@ -25,6 +27,7 @@ class ApiSettings:
     max_body_bytes: int = MAX_BODY_BYTES
     max_report_bytes: int = MAX_REPORT_BYTES
     max_package_bytes: int = MAX_PACKAGE_BYTES
+    max_code_bytes: int = MAX_CODE_BYTES  # to be read for a recommendation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,5 +42,6 @@ class Deps:
     settings: ApiSettings
     prices: PriceRefresher
     table: Callable[[], Awaitable[OfferTable]]  # everything on sale now
+    recommender: Recommender
     enabled: Collection[str]  # providers that can be bought from
     health: Callable[[], Awaitable[Mapping[str, Any]]]  # a status and every problem in a sentence, for the operator

@@ -115,6 +115,8 @@ class Guard:
             return self._settings.max_report_bytes
         if method == "PUT" and path.startswith("/v1/packages/"):
             return self._settings.max_package_bytes
+        if path == "/v1/recommendations":
+            return self._settings.max_code_bytes
         return self._settings.max_body_bytes
 
 

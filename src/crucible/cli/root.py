@@ -22,10 +22,11 @@ SUBMIT, LOOK, CHANGE, SETUP = "Run", "Look", "Change", "Set up"
 
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit:submit", "Run a job: show the plan, ask, send it, follow its log", SUBMIT),
-    "plan": Entry("plan:plan", "Show where a job would run and what it would cost", SUBMIT),
+    "plan": Entry("plan:plan", "Show where a job would run, what it would cost, and why", SUBMIT),
     "offers": Entry("offers:offers", "What could be bought, the cheapest GPU first", SUBMIT),
     "compare": Entry("compare:compare", "Providers side by side for so many GPUs and hours", SUBMIT),
     "prices": Entry("prices:prices", "Prices with their age, their history and their sources", SUBMIT),
+    "recommend": Entry("recommend:recommend", "Say what a script needs and where it should run", SUBMIT),
     "validate": Entry("validate:validate", "Check job files without a server", SUBMIT),
     "spec": Entry("spec:spec", "Print an example job file, or the schema for an editor", SUBMIT),
     "ps": Entry("ps:ps", "List jobs", LOOK),

@@ -154,6 +154,7 @@ class AsyncClient:
     spec = awaited(Client.spec)
     plan = awaited(Client.plan)
     validate = awaited(Client.validate)
+    recommend = awaited(Client.recommend)
     has_package = awaited(Client.has_package)
     upload_package = awaited(Client.upload_package)
     prices = awaited(Client.prices)

@@ -11,6 +11,7 @@ from crucible.engine.placer import Placer
 from crucible.engine.planner import NO_KNOWLEDGE, Knowledge, Planner
 from crucible.engine.poller import Poller
 from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
+from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.wakes import Key
@@ -39,6 +40,7 @@ class Engine:
         self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
         self.planner = Planner(context, knowledge, self.price_book.overlay, self.placer.offers)
         self.service = Service(context, self.placer, self.planner, blobs)
+        self.recommender = Recommender(self.planner.table, knowledge.book, context.clock, frozenset(context.sellers))
         self.gateway = Gateway(context)
         self._tasks = TaskReconciler(context, self.placer.want)
         self._jobs = JobReconciler(context)

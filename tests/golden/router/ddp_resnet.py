@@ -47,7 +47,7 @@ def main():
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         start = state["epoch"]
-    train_loader, val_loader, sampler = loaders(args)
+    train_loader, _, sampler = loaders(args)
     for epoch in range(start, args.epochs):
         sampler.set_epoch(epoch)
         for images, target in train_loader:

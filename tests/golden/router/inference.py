@@ -19,7 +19,8 @@ def main(model, prompts, out, tensor_parallel):
         tensor_parallel_size=2,
         max_model_len=8192,
     )
-    rows = [json.loads(line) for line in open(prompts)]
+    with open(prompts) as file:
+        rows = [json.loads(line) for line in file]
     answers = llm.generate([row["prompt"] for row in rows], SamplingParams(temperature=0.2, max_tokens=512))
     with open(out, "w") as file:
         for row, answer in zip(rows, answers, strict=True):

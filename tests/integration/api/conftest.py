@@ -218,6 +218,7 @@ class Server:
             clock=clock,
             settings=self.settings,
             prices=engine.prices,
+            recommender=engine.recommender,
             table=engine.planner.table,
             enabled=frozenset(context.sellers),
             health=_healthy,

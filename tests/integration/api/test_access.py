@@ -26,6 +26,7 @@ BODIES: dict[str, Any] = {
     "/v1/jobs": {"spec_yaml": SPEC},
     "/v1/plan": {"spec_yaml": SPEC},
     "/v1/validate": {"spec_yaml": SPEC},
+    "/v1/recommendations": {"code": "import torch"},
     "/v1/tokens": {"name": "n"},
     "/v1/users": {"name": "dave"},
     "/api/v1/training": {"spec_yaml": SPEC},

@@ -160,7 +160,7 @@ def _closure(given: Sequence[SourceFile], start: str, reader: Reader) -> tuple[l
     left = len(given) - len(seen)
     if len(given) > 1:
         notes.insert(
-            0, f"starts at {start}" + (f"; {left} files that it does not import were not read" if left else "")
+            0, f"starts at {start}" + (f"; files that it does not import were not read: {left}" if left else "")
         )
     return facts, notes
 

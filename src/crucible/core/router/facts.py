@@ -104,7 +104,7 @@ class Facts:
     attributes: list[tuple[ast.Attribute, Scope]] = field(default_factory=list)
     texts: list[tuple[str, int]] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    functions: dict[str, int] = field(default_factory=dict)
+    loops: list[tuple[str, ast.expr, Scope]] = field(default_factory=list)  # the variable, and over what
 
     @property
     def aliases(self) -> dict[str, str]:
@@ -177,7 +177,6 @@ class _Walk:
         inner.defaults.update(_defaults(node.args))
         for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
             inner.bindings[argument.arg] = []
-        self._facts.functions.setdefault(node.name, node.lineno)
         owner = self._facts.classes.get(scope.name) if scope.is_class else None
         if owner is not None and node.name == "__init__" and isinstance(node, ast.FunctionDef):
             owner.init, owner.init_scope = node, inner
@@ -198,6 +197,8 @@ class _Walk:
         for name in ast.walk(node.target):
             if isinstance(name, ast.Name):
                 scope.bindings[name.id].append(None)
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            self._facts.loops.append((node.target.id, node.iter, scope))
 
     def _bind(self, target: ast.expr, value: ast.expr, scope: Scope) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):

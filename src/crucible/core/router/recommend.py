@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from crucible.core import plan
-from crucible.core.candidates import Ways
 from crucible.core.offers import UNKNOWN, Floats, Ints, Listing, OfferTable
 from crucible.core.perf import CONFIDENCE, SpeedBook
 from crucible.core.proposal import Rule
@@ -26,6 +25,7 @@ from crucible.model.units import MICRO, micro_usd
 COLAB_GPUS = 1  # Colab has one
 TIME_SHARE = 0.25  # of an offer's hours beside its cost, when one offer of a backend is chosen
 LEAST_H = 1e-6
+LOOKED_AT = 16  # offers of a backend whose interruptions are reckoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +161,15 @@ def _groups(table: OfferTable) -> dict[Backend, Ints]:
 
 
 def _best_way(study: plan.Study, rows: Ints, wishes: Preferences) -> _Pick | None:
-    ways = study.ways
-    mine = np.flatnonzero(np.isin(ways.row, rows))
+    """The few best if nothing happens, then the best of them with what may happen."""
+    rough = study.rough
+    mine = np.flatnonzero(np.isin(rough.row, rows))
     if not len(mine):
         return None
-    index = int(mine[np.lexsort((ways.row[mine], ways.cost[mine], _wish(ways, mine, wishes)))[0]])
+    hopeful = mine[np.argsort(_wish(rough.cost[mine], rough.wall_h[mine], wishes), kind="stable")[:LOOKED_AT]]
+    ways = plan.ways_at(study, hopeful)
+    wish = _wish(ways.cost.astype(np.float64), ways.wall_h, wishes)
+    index = int(np.lexsort((ways.row, ways.cost, wish))[0])
     row = int(ways.row[index])
     shape = int(study.table.shape[row])
     is_known = not np.isnan(study.hours.hours[shape])
@@ -180,10 +184,8 @@ def _best_way(study: plan.Study, rows: Ints, wishes: Preferences) -> _Pick | Non
     )
 
 
-def _wish(ways: Ways, mine: Ints, wishes: Preferences) -> Floats:
+def _wish(cost: Floats, hours: Floats, wishes: Preferences) -> Floats:
     """The least is what is wanted. Without a wish, money counts, and time a little."""
-    cost: Floats = ways.cost[mine].astype(np.float64)
-    hours: Floats = ways.wall_h[mine]
     if wishes.optimize_for is OptimizeFor.COST:
         return cost
     if wishes.optimize_for is OptimizeFor.SPEED:

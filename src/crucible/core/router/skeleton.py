@@ -3,6 +3,7 @@ so that the file is valid as it stands."""
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 from crucible.core.architectures import Architectures
@@ -15,6 +16,8 @@ from crucible.model.spec import Framework, Method
 _TORCH = ("torch", "lightning", "transformers", "accelerate", "deepspeed")
 _LAUNCHED = ("ddp", "fsdp", "torchrun", "deepspeed", "accelerate")
 _NAME = 60
+_USUAL = "train.py"
+_ORDINARY = re.compile(r"(?!git\+)[A-Za-z0-9_][A-Za-z0-9_./+@ -]*\.(?:py|ipynb)")
 
 Line = tuple[str, object, str]  # key, value, where it came from
 
@@ -45,24 +48,32 @@ def framework_of(told: WorkloadCharacteristics) -> Framework:
 
 
 def _job(analysis: Analysis, told: WorkloadCharacteristics, best: Mapping[What, Finding]) -> Iterator[Line]:
-    entry = analysis.entry or "train.py"
-    stem = entry.rpartition("/")[2].rpartition(".")[0]
-    yield "name", stem[:_NAME], ""
+    entry, said = _entry(analysis.entry)
+    yield "name", entry.rpartition("/")[2].rpartition(".")[0][:_NAME].strip(), ""
     kind = told.job_kind or "training"
     if kind == "hpo":  # the script tries them all by itself: to us it is one job
-        said = f"{told.trials} trials" if told.trials else "its trials"
-        yield "type", "training", f"a search; the script runs {said} itself"
+        tried = f"{told.trials} trials" if told.trials else "its trials"
+        yield "type", "training", f"a search; the script runs {tried} itself"
     else:
         yield "type", kind, _from(best, What.JOB_KIND) or "assumed"
     used = What.DISTRIBUTED if told.distributed else What.FRAMEWORK
     yield "framework", framework_of(told).value, _from(best, used)
     if entry.endswith(".ipynb"):
-        yield "command", ["jupyter", "nbconvert", "--to", "notebook", "--execute", entry], "runs the notebook"
+        yield "command", ["jupyter", "nbconvert", "--to", "notebook", "--execute", entry], said or "runs the notebook"
         yield "code", entry if len(analysis.files) == 1 else ".", ""
         return
-    yield "entrypoint", entry, ""
+    yield "entrypoint", entry, said
     if len(analysis.files) > 1:
         yield "code", ".", f"it imports {', '.join(analysis.files[1:4])}"
+
+
+def _entry(name: str) -> tuple[str, str]:
+    """A name that a job file takes, and what to do if that is not the file's own."""
+    if not name:
+        return _USUAL, "the script"
+    if _ORDINARY.fullmatch(name) and ".." not in name.split("/"):
+        return name, ""
+    return _USUAL, f"rename the script: {name!r} cannot stand here"
 
 
 def _resources(told: WorkloadCharacteristics, wishes: Preferences, best: Mapping[What, Finding]) -> Iterator[Line]:

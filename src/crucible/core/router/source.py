@@ -25,6 +25,7 @@ PROBLEMS_TOLD = 5
 
 _FILE = "<job code>"  # the parser's warnings about it are nobody's business
 _TROUBLE = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+_UNREADABLE = re.compile("[\x00\f\ud800-\udfff]")
 _MAGIC = re.compile(r"^(\s*)[%!?](?=\S)", re.MULTILINE)
 _OLD_EXCEPT = re.compile(r"^(\s*except\s+[\w.]+),\s*(\w+)\s*:", re.MULTILINE)
 
@@ -145,7 +146,7 @@ class Reader:
 def _plain(text: str) -> str:
     """Without a byte order mark, other line ends, and what no parser takes."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return text.replace("\x00", " ").replace("\f", " ")
+    return _UNREADABLE.sub(" ", text)
 
 
 def _chunks(blocks: Iterator[Block]) -> Iterator[list[Block]]:

@@ -8,7 +8,7 @@ from crucible.core.router.constants import Known
 from crucible.core.router.facts import Call, Scope
 from crucible.core.router.findings import Confidence, Finding, What, found
 from crucible.core.router.keras_layers import sequential
-from crucible.core.router.layers import Counter, Size
+from crucible.core.router.layers import LAYERS, Counter, Size
 from crucible.core.router.naming import meaning, model_class
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
@@ -106,15 +106,17 @@ def _written_out(code: Code) -> Iterator[Finding]:
     for call in code.calls:
         if _is_inside_module(code, counter, call.scope):
             continue
-        if counter.is_module(call.last):
+        if counter.is_module(call.last) or _is_torch_layer(call):
             sizes.append((counter.constructed(call.node, call.scope), call.last, call))
-        elif call.name == "torch.nn.Sequential":
-            sizes.append((counter.constructed(call.node, call.scope), "Sequential", call))
         elif call.name.endswith("keras.Sequential") or call.name.endswith("models.Sequential"):
             sizes.append((_keras(code, call), "Sequential", call))
     known = [entry for entry in sizes if entry[0].parameters > 0]
     if known:
         yield from _measured(*max(known, key=lambda entry: entry[0].parameters))
+
+
+def _is_torch_layer(call: Call) -> bool:
+    return call.name.startswith("torch.nn.") and (call.last == "Sequential" or call.last in LAYERS)
 
 
 def _is_inside_module(code: Code, counter: Counter, scope: Scope | None) -> bool:

@@ -1,5 +1,6 @@
 """The figures of a training: batch, sequence, epochs, steps; from the calls that use them, then from names."""
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from crucible.core.router.code import Code
@@ -93,11 +94,34 @@ def sequence_length(code: Code) -> Iterator[Finding]:
 
 
 def epochs(code: Code) -> Iterator[Finding]:
+    yield from _looped(code, What.EPOCHS, ("epoch",))
     yield from _numbers(code, What.EPOCHS, _EPOCHS, _EPOCH_NAMES)
 
 
 def steps(code: Code) -> Iterator[Finding]:
+    yield from _looped(code, What.STEPS, ("step", "iteration", "iter_num"))
     yield from _numbers(code, What.STEPS, _STEPS, _STEP_NAMES)
+
+
+def _looped(code: Code, what: What, names: Sequence[str]) -> Iterator[Finding]:
+    """`for epoch in range(90)`, with a progress bar around the range or not."""
+    for one in code.facts:
+        for variable, iterable, scope in one.loops:
+            if variable.strip("_") not in names:
+                continue
+            last = _end_of_range(iterable)
+            known = code.constants.number(last, scope)
+            if known and _is_count(known):
+                yield _counted(what, known, f"the loop over {variable}")
+
+
+def _end_of_range(iterable: ast.expr) -> ast.expr | None:
+    if not isinstance(iterable, ast.Call) or not iterable.args:
+        return None
+    name = iterable.func.id if isinstance(iterable.func, ast.Name) else ""
+    if name in ("range", "trange"):
+        return iterable.args[1] if len(iterable.args) > 1 else iterable.args[0]
+    return _end_of_range(iterable.args[0]) if name == "tqdm" else None
 
 
 def accumulation(code: Code) -> Iterator[Finding]:

@@ -1,0 +1,3 @@
+WIDTH = 2**10
+BATCH = 8 * 32
+EPOCHS = 12

@@ -1,0 +1,1 @@
+raise SystemExit("another program of the same folder")
