@@ -11,6 +11,7 @@ from crucible.core.cost import Moves, moves
 from crucible.core.cycle import ANY_GPU, shape
 from crucible.core.offers import UNKNOWN, Bools, Ints, Listing, OfferTable
 from crucible.core.proposal import Rule
+from crucible.core.speeds import known_as
 from crucible.model.offer import Fabric
 from crucible.model.spec import JobSpec, Locality, Mode, Replication
 
@@ -18,6 +19,7 @@ Rules = npt.NDArray[np.int8]  # a Rule per entry
 
 # Which provider's storage a URI names; a path is on this computer.
 STORAGE_HOMES = {"s3": "aws", "gs": "gcp", "az": "azure", "minio": "onprem", "file": "local"}
+OTHER_MAKERS = ("MI",)  # AMD Instinct
 # Own machines: they neither charge for traffic nor for time.
 OWN = ("local", "onprem")
 
@@ -135,15 +137,23 @@ def provider_fits(spec: JobSpec, table: OfferTable) -> Bools:
 
 
 def gpu_fits(spec: JobSpec, table: OfferTable) -> Bools:
-    """A declared slot stands for whatever is asked for; A100 means every A100."""
-    wanted = tuple(gpu.upper().replace(" ", "") for gpu in spec.resources.gpu_types)
-    names = np.array([not wanted or matches(name, wanted) for name in table.gpus] + [not wanted], dtype=bool)
+    """A declared slot stands for whatever is asked for; A100 means every A100. Who names no GPU means one that runs
+    CUDA: another maker's must be named."""
+    wanted = spec.resources.gpu_types
+    if wanted:
+        fitting = set().union(*(named(gpu, table.gpus) for gpu in wanted))
+    else:
+        fitting = {name for name in table.gpus if not name.startswith(OTHER_MAKERS)}
+    names = np.array([name == ANY_GPU or name in fitting for name in table.gpus] + [False], dtype=bool)
     return names[table.shapes.gpu]
 
 
-def matches(gpu: str, wanted: tuple[str, ...]) -> bool:
-    name = gpu.upper().replace(" ", "")
-    return gpu == ANY_GPU or any(name == want or name.startswith(f"{want}-") for want in wanted)
+def named(gpu: str, names: tuple[str, ...]) -> set[str]:
+    """All of a family, or the one that is spelled a little differently."""
+    want = gpu.upper().replace(" ", "")
+    family = {name for name in names if name.upper() == want or name.upper().startswith(f"{want}-")}
+    other = known_as(gpu, names)
+    return family or ({other} if other is not None else set())
 
 
 def too_wide(spec: JobSpec, table: OfferTable) -> Bools:
