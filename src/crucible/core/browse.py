@@ -8,9 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from crucible.core.cycle import ANY_GPU
 from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, Listing, OfferTable
-from crucible.core.rules import matches
+from crucible.core.rules import named
 from crucible.model.offer import Market
 from crucible.model.units import MicroUsd
 
@@ -63,10 +62,10 @@ def shapes_fit(table: OfferTable, query: OfferQuery) -> Bools:
     if query.provider:
         fits &= shapes.seller == table.seller_code(query.provider)
     if query.gpu:
-        wanted = (query.gpu.upper().replace(" ", ""),)
+        wanted = named(query.gpu, table.gpus)
         # A declared slot does for a job, but it is no such GPU. The last entry stands for UNKNOWN, -1: no GPU at all.
-        named = np.array([*(name != ANY_GPU and matches(name, wanted) for name in table.gpus), False], dtype=bool)
-        fits &= named[shapes.gpu]
+        fits_gpu = np.array([*(name in wanted for name in table.gpus), False], dtype=bool)
+        fits &= fits_gpu[shapes.gpu]
     if query.gpus is not None:
         fits &= shapes.gpus == query.gpus
     if query.instance_type:
