@@ -130,6 +130,22 @@ def test_a_program_that_finds_no_server_starts_one_and_says_so(tmp_path: Path) -
     assert "started a local server" in ran.stderr
 
 
+def test_what_the_page_shows_runs(local: Embedded) -> None:
+    page = (EXAMPLES.parent / "docs" / "sdk.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(programs) == 4
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], cwd=EXAMPLES, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for program in programs
+    ]
+    for program, process in zip(programs, running, strict=True):
+        with process:
+            output, error = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0, f"{program}\n{output}\n{error}"
+
+
 # --- a training that is killed --------------------------------------------------------------------------------
 
 
@@ -176,25 +192,27 @@ def test_a_job_that_fails_or_is_cancelled_has_no_result(platform: MLPlatform) ->
 def test_coroutines_submit_watch_and_read_at_once_through_a_restart_of_the_server(local: Embedded) -> None:
     script = "import time\nfor n in range(30):\n    print('line', n, flush=True)\n    time.sleep(0.1)\n"
 
-    async def one(platform: MLPlatform, client: AsyncClient) -> tuple[str, list[str]]:
+    async def one(platform: MLPlatform, client: AsyncClient, runs: asyncio.Event) -> tuple[str, list[str]]:
         job = await platform.asubmit(script, Requirements(gpus=0))
 
         async def lines() -> list[str]:
             return [record["x"] async for record in client.logs(job.id, follow=True)]
 
         reading = asyncio.ensure_future(lines())
-        phases = [status.phase async for status in job.monitor()]
-        return phases[-1], await reading
+        async for status in job.monitor():
+            if status.phase == "running" or status.is_over:
+                runs.set()
+        return status.phase, await reading
 
     async def main() -> list[tuple[str, list[str]]]:
-        with MLPlatform() as platform:
-            async with AsyncClient.open() as client:
-                jobs = [asyncio.ensure_future(one(platform, client)) for _ in range(4)]
-                while not [job async for job in client.all_jobs(status="running")]:
-                    await asyncio.sleep(0.05)
+        runs = asyncio.Event()
+        async with asyncio.timeout(LIMIT_S), AsyncClient.open() as client:
+            with MLPlatform() as platform:
+                jobs = [asyncio.ensure_future(one(platform, client, runs)) for _ in range(4)]
+                await runs.wait()
                 await asyncio.to_thread(local.stop)
                 await asyncio.to_thread(local.start, ["--local-gpus", "2"])
-                return await asyncio.wait_for(asyncio.gather(*jobs), LIMIT_S)
+                return await asyncio.gather(*jobs)
 
     for phase, lines in asyncio.run(main()):
         assert phase == "completed"
