@@ -20,6 +20,8 @@ NAMES = (
     "spec",
     "catalog",
     "plan",
+    "risk",
+    "traces",
     "store",
     "simulation",
     "install",

@@ -13,7 +13,7 @@ from crucible.core.risk import Course, Exposure, course
 from sim_cost.event_simulation import Run, Setting, run
 
 HOUR = 3600.0
-BILLS = ((1, 0), (1, 60), (60, 0))  # unit and minimum in seconds, as the providers that sell spot machines have them
+BILLS = ((1, 0), (1, 60))  # unit and minimum in seconds of the providers that sell spot machines
 BATCH = 1_000  # few enough to stop early, enough to have met what is rare
 
 

@@ -15,7 +15,7 @@ RUNS = 10_000
 
 
 def test_the_expected_bill_is_within_two_percent_of_the_simulated_one() -> None:
-    settings = cases(SEED, 200)
+    settings = cases(SEED, 200, longest_h=50.0)  # longer ones: benchmarks/risk.py
     errors = cost_errors(settings, SEED, standard_error=0.004)
     worst = max(range(len(settings)), key=lambda i: abs(errors[i]))
     assert abs(errors[worst]) < 0.02, f"{errors[worst]:.2%} for {settings[worst]}"
