@@ -31,7 +31,7 @@ ROW = st.tuples(
     ASKED,
 )
 ROWS = st.lists(ROW, min_size=1, max_size=12)
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=80, deadline=None)
 
 
 def exposed(rows: list[tuple[float, ...]]) -> Exposure:
