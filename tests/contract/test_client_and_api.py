@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from crucible.api.access import TABLE
 from crucible.client import price_shapes, shapes
 from crucible.client.api import Client
-from crucible.wire import prices, rest
+from crucible.wire import prices, recommendations, rest
 from doubles.http_server import Handler, Request, serving
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -38,6 +38,10 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.NewToken, rest.NewToken),
     (shapes.User, rest.UserItem),
     (shapes.Me, rest.Me),
+    (shapes.CostEstimate, recommendations.CostEstimate),
+    (shapes.AvailabilityStatus, recommendations.AvailabilityItem),
+    (shapes.BackendRecommendation, recommendations.BackendRecommendation),
+    (shapes.Recommendations, recommendations.Recommendations),
     (price_shapes.Price, prices.PriceItem),
     (price_shapes.PriceSummary, prices.PriceSummary),
     (price_shapes.PricePage, prices.PricePage),
@@ -82,6 +86,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "why": lambda client: client.why(ID),
     "spec": lambda client: client.spec(ID),
     "plan": lambda client: client.plan("job: {}"),
+    "recommend": lambda client: client.recommend([]),
     "validate": lambda client: client.validate("job: {}"),
     "has_package": lambda client: client.has_package("0" * 64),
     "upload_package": lambda client: client.upload_package("0" * 64, io.BytesIO(b"x"), 1),

@@ -3,11 +3,13 @@ for one that it is told of: without a number of GPUs, a job takes one if there i
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self, Unpack
 
 from crucible.client import shapes
 from crucible.client.api import Client
 from crucible.client.async_client import AsyncClient
+from crucible.client.code import of_path, of_text
 from crucible.client.handle import Job
 from crucible.client.lookup import find_job
 from crucible.client.requirements import Requirements
@@ -80,6 +82,15 @@ class MLPlatform:
         """Where `submit` would run it, what it would cost and why; only the spec is sent."""
         made, notes = Submission.make(code, requirements, preferences, **details).plan(self.client)
         return {**made, "notes": [*made.get("notes", []), *notes]}
+
+    def recommend(
+        self, code: Code, preferences: Mapping[str, Any] | None = None, requirements: Requirements | None = None
+    ) -> shapes.Recommendations:
+        """What the code needs, line by line, and the backends that suit it, the best first. It is read, never run."""
+        found = of_path(code) if isinstance(code, Path) else of_text(code)
+        wishes = {**(requirements or Requirements()).wishes(), **(preferences or {})}
+        made = self.client.recommend(found.files, entrypoint=found.entrypoint, preferences=wishes)
+        return {**made, "notes": [*found.notes, *made["notes"]]}
 
     def job(self, id_or_name: str) -> Job:
         """An id, the beginning of one, or a name: the newest job of that name. Raises NotFound or AmbiguousJob."""

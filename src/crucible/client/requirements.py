@@ -61,6 +61,19 @@ class Requirements:
             checkpoint=_given(interval=None if minutes is None else minutes * 60),
         )
 
+    def wishes(self) -> Fields:
+        """The same in the words of a recommendation. What is not known is left to be found out."""
+        minutes = self.checkpoint_frequency_minutes
+        return _given(
+            gpus=self.gpus,
+            gpu_memory_gb=self.gpu_memory_gb,
+            duration_hours=self.duration_hours_estimated,
+            checkpoint_frequency_minutes=None if minutes is None else max(1, round(minutes)),
+            interruptible=self.interruptible or None,
+            max_cost_usd=self.max_cost_usd,
+            dataset_size_gb=self.dataset_size_gb,
+        )
+
 
 class Preferences(TypedDict, total=False):
     optimize_for: str | None  # cost, speed, reliability, or a strategy of the spec

@@ -1,7 +1,7 @@
 """What the API answers, as types over plain JSON. No validation at run time: the server made it, and an older or newer
 server may leave out or add fields, so whatever is optional is read with `.get`."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 # Statuses that never change again.
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
@@ -267,9 +267,34 @@ class Why(TypedDict, total=False):
     tasks: list[WaitingTask]
 
 
-class Recommendations(TypedDict):
-    """Seed 003's words for backends: backend, score, costEstimate, availability, pros, cons."""
+class CostEstimate(TypedDict):
+    hourly: float | None
+    total: float | None
+    confidence: Literal["high", "medium", "low"]
 
+
+class AvailabilityStatus(TypedDict):
+    status: Literal["available", "queued", "limited"]
+    waitTime: float | None  # seconds
+    basis: str
+
+
+class BackendRecommendation(TypedDict):
+    """Seed 003's words; `enabled`, `hours`, `merits` and `offer` are ours."""
+
+    backend: str
+    score: float  # from 0 to 1
+    costEstimate: CostEstimate
+    availability: AvailabilityStatus
+    pros: list[str]
+    cons: list[str]
+    enabled: bool
+    hours: float | None
+    merits: dict[str, float]
+    offer: dict[str, Any] | None
+
+
+class Recommendations(TypedDict):
     entrypoint: str | None
     files: list[str]
     findings: list[dict[str, Any]]
@@ -278,6 +303,6 @@ class Recommendations(TypedDict):
     assumptions: list[str]
     memory: list[str]
     hours_basis: str
-    recommendations: list[dict[str, Any]]
+    recommendations: list[BackendRecommendation]  # the best first
     excluded: list[dict[str, Any]]
     spec_yaml: str

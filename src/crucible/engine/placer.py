@@ -21,7 +21,7 @@ from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
 from crucible.model.ids import AttemptId, LeaseId, OrderId, TaskId
 from crucible.model.job import Job, JobAllocated
 from crucible.model.lease import Lease, LeasePhase, LeaseRequested, Order, OrderPlaced
-from crucible.model.offer import Offer
+from crucible.model.offer import Offer, Target
 from crucible.model.record import Allocation
 from crucible.model.spec import Mode
 from crucible.model.task import Task, TaskPlaced
@@ -221,8 +221,9 @@ class Placer:
             placement.shape.nodes,
             offer.is_spot,
         )
-        selected = (job.selected_provider, job.selected_region, job.selected_instance_type, job.selected_count)
-        if selected == (target.provider, target.region, offer.instance_type, placement.shape.nodes):
+        selected = Target(job.selected_provider or "", job.selected_region or "", job.selected_backend or "")
+        machines = job.selected_instance_type, job.selected_count, job.selected_spot
+        if selected == target and machines == (offer.instance_type, placement.shape.nodes, offer.is_spot):
             return ()
         return changed(job, [event], jobs.evolve)[1]
 

@@ -35,12 +35,14 @@ class Server:
         self.refusal: dict[str, Any] | None = None
         self.refuses_all = False
         self.blocking = "gpu_memory"
+        self.asked: dict[str, Any] = {}
         self.double: Double
 
     def routes(self) -> dict[str, Any]:
         return {
             "POST /v1/jobs": self.submit,
             "POST /v1/plan": self.plan,
+            "POST /v1/recommendations": self.recommend,
             "GET /v1/jobs": {"items": [brief()], "next_cursor": None},
             f"GET /v1/jobs/{ID}": job_view(status="completed"),
             f"GET /v1/jobs/{ID}/metrics": self.metrics,
@@ -61,6 +63,10 @@ class Server:
         rejections = [{"rule": self.blocking, "reason": "because"}] if is_refused else []
         runnable = None if is_refused else chosen
         return {"chosen": chosen, "runnable": runnable, "alternatives": [], "rejections": rejections, "notes": ["old"]}
+
+    def recommend(self, request: Request) -> Any:
+        self.asked = json.loads(request.body)
+        return {"recommendations": [], "notes": ["read"]}
 
     def _answer(self, request: Request, otherwise: Any) -> Any:
         spec = load(json.loads(request.body)["spec_yaml"]).spec
@@ -197,6 +203,28 @@ def test_if_cpus_will_not_do_either_the_first_reason_is_told(platform: MLPlatfor
     with pytest.raises(InfeasibleJob) as refused:
         platform.submit(SCRIPT)
     assert refused.value.details["field"] == "resources.gpu_memory" and len(server.specs) == 2
+
+
+def test_a_recommendation_is_asked_for_in_the_servers_words(
+    platform: MLPlatform, server: Server, tmp_path: Path
+) -> None:
+    needs = Requirements(
+        gpu_memory_gb=16, duration_hours_estimated=3, checkpoint_frequency_minutes=0.5, max_cost_usd=10
+    )
+    made = platform.recommend(SCRIPT, {"optimize_for": "cost", "allowed_backends": None}, needs)
+    assert made["recommendations"] == [] and made["notes"] == ["read"]
+    assert server.asked["files"] == [{"name": "script.py", "text": SCRIPT}]
+    assert server.asked["preferences"] == {
+        "gpu_memory_gb": 16,
+        "duration_hours": 3,
+        "checkpoint_frequency_minutes": 1,
+        "max_cost_usd": 10,
+        "optimize_for": "cost",
+        "allowed_backends": None,
+    }
+    (tmp_path / "run.py").write_bytes(b"# caf\xe9\n")
+    made = platform.recommend(tmp_path / "run.py")
+    assert server.asked["entrypoint"] == "run.py" and "Latin-1" in made["notes"][0]
 
 
 def test_a_coroutine_submits_and_monitors(platform: MLPlatform, server: Server) -> None:
