@@ -6,6 +6,7 @@ import json
 import logging
 import tarfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,16 @@ def test_submit_works_inside_a_running_loop_as_in_a_notebook(platform: MLPlatfor
         return platform.submit(SCRIPT).id
 
     assert asyncio.run(cell()) == ID
+
+
+def test_a_platform_may_be_shared_by_threads(platform: MLPlatform, server: Server) -> None:
+    def work(number: int) -> set[str]:
+        job = platform.submit(f"print({number})\n")
+        return {job.status().phase for _ in range(20)}
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set().union(*threads.map(work, range(16))) == {"completed"}
+    assert len(server.packages) == len(server.specs) == 16
 
 
 def test_a_mistake_is_told_without_a_server() -> None:
