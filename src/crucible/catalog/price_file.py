@@ -17,7 +17,7 @@ from crucible.ports.prices import PriceKey, key_of
 
 COLUMNS = ("provider", "region", "zone", "instance_type", "market", "price_usd_per_hour", "as_of", "source")
 MAX_BYTES = 64 << 20
-MAX_ROWS = 500_000
+MAX_ROWS = 200_000
 MAX_FIELD = 200  # characters
 MAX_PROBLEMS = 10  # that are told at once
 # Dearer than any machine: a slip of the decimal point is more likely.

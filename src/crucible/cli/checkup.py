@@ -18,7 +18,7 @@ from crucible.client.api import Client
 from crucible.client.embedded import Embedded, check_installed
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
-from crucible.model.errors import PlatformError
+from crucible.model.errors import NotFound, PlatformError
 
 # What the server reads where its database is from.
 DATABASE = "CRUCIBLE_DATABASE"
@@ -86,6 +86,25 @@ def _as_known_to(client: Client) -> Iterator[Check]:
     said = str(facts.get("version"))
     if said != __version__:
         yield Check("version", WARNING, f"server {said}, client {__version__}", "install the same version of both")
+    yield from check_prices(client)
+
+
+def check_prices(client: Client) -> Iterator[Check]:
+    try:
+        sources = client.price_sources()["items"]
+    except NotFound:  # an older server has none
+        return
+    except PlatformError as error:
+        yield Check("prices", WARNING, error.message, advice(error))
+        return
+    if not sources:
+        yield Check("prices", OK, "those of the shipped catalog; no source is configured")
+    for source in sources:
+        if source["error"]:
+            said = f"{source['name']}: {source['error']}"
+            yield Check("prices", WARNING, said, "mend that, then crucible prices refresh")
+        else:
+            yield Check("prices", OK, f"{source['name']}: {plural(source['rows'], 'price')}")
 
 
 def _local(local: Embedded) -> Iterator[Check]:

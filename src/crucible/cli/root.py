@@ -23,9 +23,9 @@ SUBMIT, LOOK, CHANGE, SETUP = "Run", "Look", "Change", "Set up"
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit:submit", "Run a job: show the plan, ask, send it, follow its log", SUBMIT),
     "plan": Entry("plan:plan", "Show where a job would run, what it would cost, and why", SUBMIT),
-    "offers": Entry("offers:offers", "What could be bought, the cheapest GPU first", SUBMIT),
-    "compare": Entry("compare:compare", "Providers side by side for so many GPUs and hours", SUBMIT),
-    "prices": Entry("prices:prices", "Prices with their age, their history and their sources", SUBMIT),
+    "offers": Entry("offers:offers", "What could be bought now, the cheapest GPU first", SUBMIT),
+    "compare": Entry("compare:compare", "Providers side by side: the cheapest way to hold so many GPUs", SUBMIT),
+    "prices": Entry("prices:prices", "Prices: what they are and how old, whence, and how they went", SUBMIT),
     "recommend": Entry("recommend:recommend", "Say what a script needs and where it should run", SUBMIT),
     "validate": Entry("validate:validate", "Check job files without a server", SUBMIT),
     "spec": Entry("spec:spec", "Print an example job file, or the schema for an editor", SUBMIT),

@@ -19,7 +19,7 @@ from crucible.ports.store import Store
 TIMEOUT_S = 60.0
 ASKED_TIMEOUT_S = 20.0  # while somebody waits for the answer
 # More than every type of every zone of every cloud together.
-MAX_PRICES = 500_000
+MAX_PRICES = 200_000
 # While another server has refreshed lately: how often to see whether its turn is over.
 LOOK_S = 60.0
 # Read at a time; between two pages others get their turn.
@@ -140,7 +140,7 @@ class PriceRefresher:
     async def _refresh(self, timeout_s: float) -> Sequence[Refreshed]:
         await self._forget_others()
         answers = await asyncio.gather(*(self._ask(source, timeout_s) for source in self._sources))
-        facts = self._facts()
+        facts = self._facts() if self._sources else {}  # at a start without any source the catalog is not read yet
         done: list[Refreshed] = []
         for source, answer in zip(self._sources, answers, strict=True):
             before = [one.name for one in self._sources[: len(done)]]

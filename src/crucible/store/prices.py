@@ -1,7 +1,7 @@
 """Prices: what is charged now, and every change of it. Saving is told everything that one source knows; who wins where
 two sources tell a price of the same thing is decided by whoever saves."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ HISTORY_KEPT = timedelta(days=400)
 LOCK = "LOCK TABLE gpu_pricing IN SHARE ROW EXCLUSIVE MODE"
 
 FEEDS = Rows(Feed, price_feeds)
+CHUNK = 5000
 NOTHING_KNOWN = PriceFacts()
 KEY = ("provider", "region", "zone", "instance_type", "market")
 _WORDS = {market: market.name.lower() for market in Market}
@@ -95,12 +96,19 @@ def save(
     changes = [price for key, price in news if key not in known or known[key].price != price.price]
     gone = [{"row": old.id} for key, old in known.items() if old.feed == feed and key not in told]
     tx.run_many(_WITHDRAW, gone)
-    tx.run_many(_SAVE, [_packed(price, feed, written, facts) for _, price in news])
-    tx.run_many(_REMEMBER, [_remembered(price) for price in changes])
+    for some in _chunks([price for _, price in news]):
+        tx.run_many(_SAVE, [_packed(price, feed, written, facts) for price in some])
+    for some in _chunks(changes):
+        tx.run_many(_REMEMBER, [_remembered(price) for price in some])
     tx.run(_FORGET, {"before": micros(now - HISTORY_KEPT)})
     changed = len(changes) + len(gone)
     tx.run(_MET, FEEDS.pack(Feed(name=feed, refreshed_at=now, rows=len(told), changed=changed)))
     return changed
+
+
+def _chunks(prices: Sequence[Price]) -> Iterator[Sequence[Price]]:
+    """A database ends a transaction that lies idle while we pack."""
+    return (prices[first : first + CHUNK] for first in range(0, len(prices), CHUNK))
 
 
 def _newest(prices: Iterable[Price]) -> dict[PriceKey, Price]:

@@ -202,6 +202,18 @@ def test_build_is_listed_without_being_loaded_and_explains_itself(crucible: Any)
     assert "--check" in ran.out
 
 
+def test_doctor_names_the_sources_that_fail(crucible: Any, serve: Any) -> None:
+    me = {"user_id": "ada", "name": "ada", "role": "member", "token_id": "t"}
+    routes = {"GET /readyz": {}, "GET /v1/me": me, "GET /v1/version": {"version": "0"}}
+    good = SOURCE | {"name": "aws", "error": None, "rows": 20480}
+    serve(routes | {"GET /v1/prices/sources": {"items": [SOURCE, good]}})
+    said = crucible("doctor").out
+    assert "file:/etc/prices.csv: line 3: market 'x'" in said and "crucible prices refresh" in said
+    assert "aws: 20480 prices" in said
+    serve(routes | {"GET /v1/prices/sources": {"items": []}})
+    assert "those of the shipped catalog" in crucible("doctor").out
+
+
 def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in ("PATH", "HOME", "CRUCIBLE_HOME", "CRUCIBLE_SERVER", "CRUCIBLE_TOKEN")}
 

@@ -43,7 +43,7 @@ def offers(
     sort: str,
     limit: int,
 ) -> int:
-    """What could be bought now, and for how much: the cheapest GPU first.
+    """What could be bought now, the cheapest GPU first.
 
     A tick marks providers that this server can buy from. The exit code is 3 if nothing matches.
     """

@@ -45,7 +45,7 @@ class PricesGroup(click.Group):
     epilog=example("crucible prices show --gpu H100", "crucible prices refresh", "crucible prices history p5.48xlarge"),
 )
 def prices() -> None:
-    """Prices: what they are and how old, where they are from, how they went."""
+    """Prices: what they are and how old, whence, and how they went."""
 
 
 @prices.command(epilog=example("crucible prices show --provider aws --gpu H100:8 --market spot"))
