@@ -20,6 +20,7 @@ NAMES = (
     "spec",
     "catalog",
     "plan",
+    "recommend",
     "risk",
     "traces",
     "store",

@@ -16,17 +16,14 @@ from crucible.core.router.skeleton import skeleton
 from crucible.core.router.source import SourceFile
 from crucible.model.errors import TooLarge
 from crucible.ports.clock import Clock
-
-# More is no script: the client sends code, not data.
-MAX_CHARS = 5_000_000
-MAX_FILES = 500
+from crucible.wire.recommendations import MAX_CHARS, MAX_FILES
 
 
 class Recommender:
     def __init__(
         self,
         table: Callable[[], Awaitable[OfferTable]],
-        book: SpeedBook,
+        book: Callable[[], Awaitable[SpeedBook]],
         clock: Clock,
         enabled: frozenset[str],
     ) -> None:
@@ -42,11 +39,11 @@ class Recommender:
     ) -> dict[str, Any]:
         """Raises TooLarge."""
         check_size(files)
-        table, now = await self._table(), self._clock.now()
+        table, book, now = await self._table(), await self._book(), self._clock.now()
         async with self._turn:
-            analysis = await asyncio.to_thread(analyse, files, self._book.architectures, entry)
-        made = recommend(analysis, wishes, table, self._book, now, self._enabled)
-        text = skeleton(analysis, made.profile, wishes, self._book.architectures)
+            analysis = await asyncio.to_thread(analyse, files, book.architectures, entry)
+        made = recommend(analysis, wishes, table, book, now, self._enabled)
+        text = skeleton(analysis, made.profile, wishes, book.architectures)
         return view(analysis, made, text)
 
 

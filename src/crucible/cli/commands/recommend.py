@@ -38,7 +38,7 @@ STDIN = "-"
 @click.option("--force", is_flag=True, help="Write it even if there is one.")
 @with_output
 def recommend(out: Out, path: str, write: Path | None, force: bool, **wishes: Any) -> int:
-    """Say what a script needs and which backends suit it, the best first.
+    """Say what a script needs and where it should run: backends that suit it, the best first.
 
     The code is read, never run: what is found names the line it was found on. SCRIPT may be a notebook, or - for
     stdin. The exit code is 3 if nothing suits.

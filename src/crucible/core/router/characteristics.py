@@ -77,6 +77,8 @@ def profile(analysis: Analysis, wishes: Preferences, architectures: Architecture
         estimated_cost_tolerance=wishes.max_cost_usd,
     )
     told, assumptions = _with_gpus(told, wishes, best)
+    if told.mentions_private_data and not wishes.data_privacy:
+        assumptions.append("the data may be on shared machines; words in the code hint at private data")
     return _with_memory(told, wishes, assumptions, architectures)
 
 

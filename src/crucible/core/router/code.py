@@ -35,6 +35,9 @@ class Code:
         self._scopes = {module: one.scope for one in facts for module in _modules(one.unit.name)}
         self.constants = Evaluator(self)
         self.calls = [self._named_call(call) for one in facts for call in one.calls]
+        self._by_last: dict[str, list[int]] = defaultdict(list)
+        for index, call in enumerate(self.calls):
+            self._by_last[call.last].append(index)
         for fact in self.classes.values():
             fact.bases = tuple(self.qualified(base, fact.scope.parent or fact.scope) for base in fact.node.bases)
 
@@ -74,10 +77,12 @@ class Code:
             yield known, f"default of the option {name}" if known.is_option else f"the field {name}"
 
     def calls_of(self, *names: str) -> Iterator[Call]:
-        """By the whole name, or by its end if that starts with a dot: ".backward"."""
+        """By the whole name, or by its end if that starts with a dot: ".backward"; as they stand in the code."""
         whole = frozenset(name for name in names if not name.startswith("."))
         ends = tuple(name for name in names if name.startswith("."))
-        for call in self.calls:
+        likely = {index for name in names for index in self._by_last.get(name.rpartition(".")[2], ())}
+        for index in sorted(likely):
+            call = self.calls[index]
             if call.name in whole or (ends and call.name.endswith(ends)):
                 yield call
 
@@ -130,6 +135,7 @@ class Code:
 
     def _named_call(self, call: Call) -> Call:
         call.name = self.qualified(call.node.func, call.scope)
+        call.last = call.name.rpartition(".")[2]
         return call
 
 

@@ -40,15 +40,12 @@ class Call:
     scope: Scope
     target: str  # the variable that gets its value; "" if none does
     is_repeated: bool  # in a loop, or in a function that may be called in one
-    name: str = ""  # with what the names were imported as; filled in by `names`
+    name: str = ""  # with what the names were imported as; filled in by `code`
+    last: str = ""  # the end of it
 
     @property
     def site(self) -> Site:
         return self.scope.unit.site(self.node.lineno)
-
-    @property
-    def last(self) -> str:
-        return self.name.rpartition(".")[2]
 
     def argument(self, name: str, position: int | None = None) -> ast.expr | None:
         for keyword in self.node.keywords:

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby, islice
 
 Value = str | int | float | bool
 
 # Of a line that is shown as evidence.
 EVIDENCE_LENGTH = 120
+# Findings of one kind that are told; a file that says it a thousand times is told as often as one that says it twenty.
+TOLD_OF_EACH = 20
 
 
 class Confidence(StrEnum):
@@ -89,14 +92,15 @@ def found(what: What, value: Value, site: Site, confidence: Confidence, why: str
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """By what they are about, the surest first, each value of a line told once. What is equally sure keeps its order:
-    whoever looks for it puts the best first."""
+    whoever looks for it puts the best first. Of each kind only so many are told."""
     kept: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
         key = (finding.what, finding.value, finding.file, finding.line)
         known = kept.get(key)
         if known is None or finding.confidence.rank < known.confidence.rank:
             kept[key] = finding
-    return tuple(sorted(kept.values(), key=lambda f: (_ORDER[f.what], f.confidence.rank)))
+    best = sorted(kept.values(), key=lambda f: (_ORDER[f.what], f.confidence.rank))
+    return tuple(one for _, kind in groupby(best, key=lambda f: f.what) for one in islice(kind, TOLD_OF_EACH))
 
 
 def winners(findings: Iterable[Finding]) -> Mapping[What, Finding]:

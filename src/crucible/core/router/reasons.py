@@ -12,6 +12,7 @@ from crucible.model.offer import Market
 
 # From here on a start is worth a word.
 SLOW_START_S = 120.0
+AT_ONCE_S = 10.0
 # Data this large takes a while to move.
 LARGE_GB = 50.0
 
@@ -25,7 +26,7 @@ def pros(prospect: Prospect, told: WorkloadCharacteristics, wishes: Preferences,
     if backend.kind is Kind.OWN:
         yield "your own machines: full control, and the data stays here"
     if prospect.start_s is not None and prospect.start_s <= SLOW_START_S and prospect.is_free_now:
-        yield f"starts within {_span(prospect.start_s)}"
+        yield "starts at once" if prospect.start_s <= AT_ONCE_S else f"starts within {_span(prospect.start_s)}"
     if hours is not None and best.hours is not None and hours <= best.hours and backend.kind is not Kind.OWN:
         yield "the fastest of all"
     yield from _suits_length(prospect, told)

@@ -25,6 +25,7 @@ from crucible.model.units import MICRO, micro_usd
 COLAB_GPUS = 1  # Colab has one
 TIME_SHARE = 0.25  # of an offer's hours beside its cost, when one offer of a backend is chosen
 LEAST_H = 1e-6
+NEVER = timedelta(days=3660)
 LOOKED_AT = 16  # offers of a backend whose interruptions are reckoned
 
 
@@ -114,7 +115,6 @@ def recommend(
 
 def spec_of(told: WorkloadCharacteristics, wishes: Preferences, book: SpeedBook) -> JobSpec:
     """The workload as a job, open to every market: which of them suits it is what is asked."""
-    minutes = told.checkpoint_frequency
     return JobSpec(
         type=job_type(told),
         resources=Resources(
@@ -124,8 +124,15 @@ def spec_of(told: WorkloadCharacteristics, wishes: Preferences, book: SpeedBook)
         constraints=Constraints(
             allow_spot=True, budget=None if wishes.max_cost_usd is None else micro_usd(wishes.max_cost_usd)
         ),
-        checkpoint=Checkpointing(interval=None if minutes is None else timedelta(minutes=minutes)),
+        checkpoint=Checkpointing(interval=_interval(told)),
     )
+
+
+def _interval(told: WorkloadCharacteristics) -> timedelta | None:
+    """What cannot go on from a checkpoint has none, as far as interruptions are concerned."""
+    if told.interruptible is False:
+        return NEVER
+    return None if told.checkpoint_frequency is None else timedelta(minutes=told.checkpoint_frequency)
 
 
 # --- one offer per backend --------------------------------------------------------------------------------

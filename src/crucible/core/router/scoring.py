@@ -15,7 +15,7 @@ SHORT_H, LONG_H, RESERVED_H = 2.0, 8.0, 24.0
 # A start that takes so long halves the figure of waiting.
 PATIENCE_S = 300.0
 UNKNOWN = 0.5  # where nobody knows, neither for nor against
-UNPRICED = 0.1  # a price that nobody states cannot be counted on
+UNPRICED = 0.0  # a price that nobody states cannot be counted on
 
 
 class Merit(StrEnum):
@@ -59,6 +59,8 @@ PRIVACY_WEIGHT = 0.5
 PRIVACY = {Kind.EXTERNAL: 0.1, Kind.CLOUD: 0.8, Kind.OWN: 1.0}
 # A spot machine for a job that can be interrupted, for one that nobody knows of, for one that cannot.
 ON_SPOT = {True: 1.0, None: 0.4, False: 0.0}
+# Of the whole score: a job that would lose everything on spot belongs there only if nothing else suits.
+RECKLESS = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +100,9 @@ def score(
     weights = dict(WEIGHTS[wishes.optimize_for])
     if wishes.data_privacy:
         weights[Merit.PRIVACY] = PRIVACY_WEIGHT
-    total = sum(weights.values())
-    return sum(weight * merits[merit] for merit, weight in weights.items()) / total, merits
+    value = sum(weight * merits[merit] for merit, weight in weights.items()) / sum(weights.values())
+    is_reckless = prospect.backend.is_spot and told.interruptible is False
+    return value * (RECKLESS if is_reckless else 1.0), merits
 
 
 def length(backend: Backend, hours: float | None) -> float:

@@ -111,7 +111,8 @@ def _workload(
     yield "steps", None if load.steps is None else int(load.steps), _from(best, What.STEPS)
     yield "tokens", None if load.tokens is None else int(load.tokens), "steps x batch x accumulation x sequence"
     yield "samples", None if load.samples is None else int(load.samples), _from(best, What.SAMPLES)
-    yield "epochs", load.epochs, _from(best, What.EPOCHS)
+    if load.samples is not None:  # epochs say nothing without what one has
+        yield "epochs", load.epochs, _from(best, What.EPOCHS)
 
 
 def _constraints(told: WorkloadCharacteristics, wishes: Preferences) -> Iterator[Line]:

@@ -17,8 +17,8 @@ from crucible.core.router.findings import EVIDENCE_LENGTH, Site
 WHOLE_CHARS = 128 * 1024
 # A statement of the outermost level that is larger is data, not code.
 STATEMENT_CHARS = 32 * 1024
-# Of all files together: about a second of a slow core.
-PARSED_CHARS = 512 * 1024
+# Of all files together, some seven thousand lines: two seconds of a slow core at the very worst.
+PARSED_CHARS = 256 * 1024
 # Lines that are not Python 3 and are replaced by `pass`, per file.
 REPAIRS = 20
 PROBLEMS_TOLD = 5
@@ -61,7 +61,8 @@ class Unit:
         return Site(f"{self.name} cell {cell + 1}", line - self.cells[cell] + 1, text)
 
     def told(self, line: int, message: str) -> None:
-        if len(self.problems) < PROBLEMS_TOLD:
+        is_said = any(problem.endswith(f": {message}") for problem in self.problems)
+        if len(self.problems) < PROBLEMS_TOLD and not is_said:
             site = self.site(line)
             self.problems.append(f"{site.file}:{site.line}: {message}")
 

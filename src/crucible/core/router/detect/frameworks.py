@@ -101,20 +101,13 @@ def _add_keras_of_tensorflow(code: Code, seen: dict[str, Finding]) -> None:
 def _unread(code: Code) -> Iterator[tuple[str, Finding]]:
     """Imports in text that could not be parsed."""
     for one in code.facts:
-        for text in one.unit.unread:
-            for match in _IMPORT.finditer(text):
-                name = FRAMEWORKS.get(match.group(1))
-                if name:
-                    line = _line_in(one.unit.lines, match.group().strip())
-                    site = one.unit.site(line)
-                    yield (
-                        name,
-                        found(What.FRAMEWORK, name, site, LOW, "looks like an import; the file cannot be parsed"),
-                    )
-
-
-def _line_in(lines: list[str], text: str) -> int:
-    return next((number for number, line in enumerate(lines, 1) if text in line), 1)
+        texts = {match.group(1): match.group().strip() for text in one.unit.unread for match in _IMPORT.finditer(text)}
+        for module, text in texts.items():
+            name = FRAMEWORKS.get(module)
+            if name is not None:
+                line = next((number for number, line in enumerate(one.unit.lines, 1) if text in line), 1)
+                why = "looks like an import; the file cannot be parsed"
+                yield name, found(What.FRAMEWORK, name, one.unit.site(line), LOW, why)
 
 
 def distributed(code: Code) -> Iterator[Finding]:

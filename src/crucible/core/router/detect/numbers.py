@@ -28,7 +28,6 @@ _SEQUENCE: Sequence[Use] = (
     ((".SFTConfig", ".SFTTrainer"), "max_seq_length", None),
     (("vllm.LLM",), "max_model_len", None),
     ((".from_pretrained",), "model_max_length", None),
-    (("tokenizer", ".from_pretrained()", ".__call__"), "max_length", None),
 )
 _EPOCHS: Sequence[Use] = (
     (_TRAINER_ARGUMENTS, "num_train_epochs", None),
