@@ -100,8 +100,8 @@ class PriceRoutes:
         rows = browse.ranked(table, browse.matching(table, offer_query(asked)), Sort(asked.sort))
         answer: dict[str, Any] = {"items": [], "groups": [], "matched": len(rows), "total": len(table)}
         if asked.group_by:
-            groups = browse.grouped(table, rows, Grouping(asked.group_by))
-            answer["groups"] = [views.group(group) for group in groups[: asked.limit]]
+            groups = browse.grouped(table, rows, Grouping(asked.group_by), asked.limit)
+            answer["groups"] = [views.group(group) for group in groups]
         else:
             answer["items"] = [views.offer(one) for one in browse.listings(table, rows[: asked.limit])]
         return json_reply(answer)

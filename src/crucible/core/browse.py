@@ -110,21 +110,16 @@ class Group:
     best: Listing  # by the order that was asked for
 
 
-def grouped(table: OfferTable, rows: Ints, by: Grouping) -> list[Group]:
+def grouped(table: OfferTable, rows: Ints, by: Grouping, limit: int) -> list[Group]:
     """`rows` are ranked; the groups are in the order of their best."""
     key = group_keys(table, rows, by)
     names, first, counts = np.unique(key, return_index=True, return_counts=True)
     known = np.bincount(np.searchsorted(names, key), weights=table.price[rows] != UNKNOWN, minlength=len(names))
-    order = np.argsort(first)
-    return [
-        Group(
-            group_name(table, int(rows[first[i]]), by),
-            int(counts[i]),
-            int(known[i]),
-            table.listing(int(rows[first[i]])),
-        )
-        for i in order
-    ]
+    groups: list[Group] = []
+    for i in np.argsort(first)[:limit]:
+        best = table.listing(int(rows[first[i]]))
+        groups.append(Group(group_name(best, by), int(counts[i]), int(known[i]), best))
+    return groups
 
 
 def group_keys(table: OfferTable, rows: Ints, by: Grouping) -> Ints:
@@ -138,8 +133,7 @@ def group_keys(table: OfferTable, rows: Ints, by: Grouping) -> Ints:
     return keys[by].astype(np.int64)
 
 
-def group_name(table: OfferTable, row: int, by: Grouping) -> str:
-    one = table.listing(row)
+def group_name(one: Listing, by: Grouping) -> str:
     names = {
         Grouping.PROVIDER: one.target.provider,
         Grouping.REGION: f"{one.target.provider}/{one.target.region}",

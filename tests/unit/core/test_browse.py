@@ -102,17 +102,18 @@ def test_the_cheapest_gpu_comes_first_and_the_unknown_last() -> None:
 
 def test_groups_tell_their_best_and_how_many_there_are() -> None:
     rows = ranked(TABLE, matching(TABLE, OfferQuery(gpu="H100")), Sort.GPU_PRICE)
-    groups = grouped(TABLE, rows, Grouping.PROVIDER)
+    groups = grouped(TABLE, rows, Grouping.PROVIDER, 10)
     assert [(group.name, group.offers, group.priced) for group in groups] == [
         ("aws", 3, 3),
         ("lambda", 2, 2),
         ("azure", 1, 0),
     ]
     assert groups[0].best.market is Market.SPOT
-    regions = grouped(TABLE, rows, Grouping.REGION)
+    regions = grouped(TABLE, rows, Grouping.REGION, 10)
     assert [group.name for group in regions] == ["aws/r1", "lambda/r1", "aws/r2", "azure/r1"]
-    assert [group.name for group in grouped(TABLE, rows, Grouping.GPU)] == ["H100-SXM", "H100-PCIe"]
-    assert grouped(TABLE, rows[:0], Grouping.GPU) == []
+    assert [group.name for group in grouped(TABLE, rows, Grouping.GPU, 10)] == ["H100-SXM", "H100-PCIe"]
+    assert grouped(TABLE, rows[:0], Grouping.GPU, 10) == []
+    assert grouped(TABLE, rows, Grouping.REGION, 2) == regions[:2]
 
 
 def test_every_page_goes_on_where_the_last_one_ended() -> None:
