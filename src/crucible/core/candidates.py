@@ -11,7 +11,7 @@ from crucible.core import cost, risk
 from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable
 from crucible.core.rules import OWN, Ruling, home_of
 from crucible.model.offer import Market
-from crucible.model.spec import JobSpec
+from crucible.model.spec import Constraints, JobSpec
 from crucible.model.units import MICRO
 
 # A checkpoint holds weights and optimizer state and is written at a disk's speed; without a known size, half a minute.
@@ -246,8 +246,8 @@ class Odds:
         return np.minimum(self.in_time, self.in_budget)
 
 
-def odds(spec: JobSpec, ways: Ways, now: datetime) -> Odds:
-    limits, sure = spec.constraints, np.ones(len(ways))
+def odds(limits: Constraints, ways: Ways, now: datetime) -> Odds:
+    sure = np.ones(len(ways))
     in_time = in_budget = sure
     if limits.deadline is not None:
         left = (limits.deadline - now).total_seconds() / SECONDS - ways.start_h - ways.staging_h

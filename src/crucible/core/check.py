@@ -9,12 +9,13 @@ from crucible.core.cycle import Plan, Want
 from crucible.core.proposal import Candidate, Proposal
 from crucible.model.errors import InvariantBroken
 from crucible.model.offer import Market, Offer
-from crucible.model.spec import JobSpec, Mode
+from crucible.model.spec import JobSpec, Mode, Strategy
 
 # Probabilities are known to about a thousandth; the last unit of a bill may not be used up.
 CLOSE = 1.02
 TINY_H = 1e-6
 BILLING_UNIT_H = 1.0
+STORAGE = {"s3": "aws", "gs": "gcp", "az": "azure", "minio": "onprem"}
 
 
 def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> None:
@@ -58,8 +59,11 @@ def check_proposal(made: Proposal, spec: JobSpec, now: datetime) -> None:
     require(refused + made.feasible == made.considered, "every offer is either refused or feasible")
     require(made.runnable is None or made.runnable.is_enabled, "only what is enabled is bought")
     require(made.chosen is not None or not made.alternatives, "alternatives are alternatives to something")
-    front = [c for c in (made.chosen, *made.alternatives) if c is not None]
-    require(not any(dominates(a, b) for a in front for b in front), "nothing shown is beaten in everything")
+    others = made.alternatives
+    require(not any(dominates(a, b) for a in others for b in others), "no alternative is beaten in everything")
+    for other in others:
+        is_beaten = made.chosen is not None and dominates(other, made.chosen)
+        require(not is_beaten or is_preferred(made, other, spec), "the choice is not beaten in everything")
 
 
 def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime) -> None:
@@ -71,8 +75,9 @@ def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: dateti
     require(all(listing.price is not None for listing in listings), "every price is known")
     require(candidate.price_per_hour == hourly, "the price per hour is that of the machines")
     gpus = sum(listing.gpus * n for listing, n in zip(listings, counts, strict=True))
-    require(gpus >= need.gpus, "there are as many GPUs as were asked for")
-    for listing in listings:
+    require(gpus >= need.gpus * tasks, "there are as many GPUs as were asked for")
+    for listing, count in zip(listings, counts, strict=True):
+        require(listing.free_gpus is None or listing.gpus * count <= listing.free_gpus, "no GPU is sold twice")
         require(not need.gpus or listing.gpu_memory_gib >= need.gpu_memory_gib, "GPU memory fits")
         require(listing.memory_gib >= need.cpu_memory_gib and listing.cpus >= need.cpus, "memory and CPUs fit")
         most = need.max_gpus_per_node
@@ -82,13 +87,13 @@ def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: dateti
     if spec.execution.mode is Mode.SINGLE_CLUSTER:
         targets = {(listing.target.provider, listing.target.region) for listing in listings}
         require(len(targets) == 1, "one cluster stands in one region of one provider")
-    check_limits(candidate, spec, tasks, now)
+    check_limits(candidate, spec, now)
 
 
-def check_limits(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime) -> None:
+def check_limits(candidate: Candidate, spec: JobSpec, now: datetime) -> None:
     limits = spec.constraints
     hourly = limits.max_price_per_hour
-    require(hourly is None or tasks > 1 or candidate.price_per_hour <= hourly, "no dearer per hour than allowed")
+    require(hourly is None or candidate.price_per_hour <= hourly, "no dearer per hour than allowed")
     require(0 <= candidate.reliability <= 1, "a probability")
     require(candidate.reliability >= limits.min_reliability, "as reliable as asked for")
     if candidate.p50_h is None or candidate.cost_p50 is None or candidate.p90_h is None or candidate.cost_p90 is None:
@@ -100,6 +105,25 @@ def check_limits(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime)
     if limits.budget is not None:
         rounding = sum(part.count * (part.listing.price or 0) for part in candidate.parts) * BILLING_UNIT_H
         require(candidate.cost_p50 <= limits.budget * CLOSE + rounding, "more likely within the budget than not")
+
+
+def is_preferred(made: Proposal, other: Candidate, spec: JobSpec) -> bool:
+    """Whether the choice has what was asked for beside cost, time and risk, and `other` has not."""
+    return made.chosen is not None and merit(made.chosen, made, spec) > merit(other, made, spec)
+
+
+def merit(candidate: Candidate, made: Proposal, spec: JobSpec) -> tuple[bool, ...]:
+    provider, region = candidate.first.target.provider, candidate.first.target.region
+    scheme = (spec.data.dataset or "").partition("://")[0]
+    is_near = provider == STORAGE.get(scheme, "local") and (provider == "local" or spec.data.region in (None, region))
+    is_own = provider in ("local", "onprem")
+    is_steady = not any(part.listing.market is Market.SPOT for part in candidate.parts)
+    wishes = {
+        Strategy.OWN_FIRST: (is_own,),
+        Strategy.NEAR_DATA: (is_near,),
+        Strategy.RELIABLE: (is_steady, is_own),
+    }
+    return (*wishes.get(made.strategy, ()), region in spec.constraints.preferred_regions)
 
 
 def dominates(a: Candidate, b: Candidate) -> bool:

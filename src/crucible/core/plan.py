@@ -16,12 +16,13 @@ from crucible.core.offers import Bools, Floats, Ints, OfferTable
 from crucible.core.perf import Hours, SpeedBook, work_hours
 from crucible.core.proposal import Candidate, Proposal, Refusal, Rule
 from crucible.core.wording import candidates_of, chosen_why, notes_of, other_why
-from crucible.model.spec import JobSpec, Strategy
+from crucible.model.spec import Constraints, JobSpec, Strategy
 
 # Ways whose risk is looked at together.
 BLOCK = 128
-# Spot gangs that are also tried with some machines on demand.
+# Spot gangs that are also tried with some machines on demand: so many at a time, and no more than so many.
 MIXED = 16
+MOST_MIXED = 128
 MOST_ALTERNATIVES = 8
 TRIED_OF_EACH = 8  # offers of a provider that is only named beside the others
 # Without a reliability asked for, a limit must at least be more likely kept than not.
@@ -55,6 +56,7 @@ class Study:
     basis: Basis
     rough: Rough  # what fits as far as can be said without risk
     rule: rules.Rules
+    limits: Constraints  # of the spec, as far as they can be checked
     view: "View"
     hopeful: tuple[Floats, ...]  # the strategy's keys of `rough`: no risk can better them
 
@@ -65,9 +67,10 @@ def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
     ruling = rules.judge(spec, table, question.now)
     hours = work_hours(spec, table, ruling.gang.nodes, ruling.gang.used, book)
     rule = unknown_speed(ruling.rule, table, hours.hours)
+    limits = checkable(spec.constraints, hours.hours, question.now)
     basis = candidates.basis_of(spec, table, ruling, hours.hours)
-    rough = candidates.rough(table, basis, np.flatnonzero(rule == 0), spec.constraints.budget)
-    hopeless = too_much(question, rough)
+    rough = candidates.rough(table, basis, np.flatnonzero(rule == 0), limits.budget)
+    hopeless = too_much(limits, rough, question.now)
     rule[rough.row] = hopeless
     rough = rough.take(hopeless == 0) if hopeless.any() else rough
     view = View(
@@ -78,7 +81,14 @@ def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
         preferred=candidates.preferred_places(spec, table),
     )
     hopeful = keys_of(question, table, view, rough, np.ones(len(rough.row)))
-    return Study(question, table, ruling, hours, basis, rough, rule, view, hopeful)
+    return Study(question, table, ruling, hours, basis, rough, rule, limits, view, hopeful)
+
+
+def checkable(limits: Constraints, hours: Floats, now: datetime) -> Constraints:
+    """Without budget and deadline if nobody knows how long it takes; what has passed has passed."""
+    if not np.isnan(hours).all() or (limits.deadline is not None and limits.deadline <= now):
+        return limits
+    return replace(limits, budget=None, deadline=None)
 
 
 def least(values: Floats) -> float:
@@ -106,12 +116,11 @@ def unknown_speed(rule: rules.Rules, table: OfferTable, hours: Floats) -> rules.
     return rules.later(rule, unknown[table.shape], Rule.SPEED_UNKNOWN)
 
 
-def too_much(question: Question, rough: Rough) -> rules.Rules:
+def too_much(limits: Constraints, rough: Rough, now: datetime) -> rules.Rules:
     """Late or too dear even if nothing happens."""
-    limits = question.spec.constraints
     rule = np.zeros(len(rough.row), dtype=np.int8)
     if limits.deadline is not None:
-        left_h = (limits.deadline - question.now).total_seconds() / candidates.SECONDS
+        left_h = (limits.deadline - now).total_seconds() / candidates.SECONDS
         rules.later(rule, rough.wall_h > left_h, Rule.DEADLINE)
     if limits.budget is not None:
         rules.later(rule, rough.spare_h < 0, Rule.BUDGET)
@@ -148,17 +157,26 @@ def pick(found: Study, among: Ints) -> Pool:
     hopeful = found.hopeful if is_all else tuple(key[among] for key in found.hopeful)
     order = strategy.best(hopeful, BLOCK)
     pools: list[Pool] = []
-    least_key, end = np.inf, 0
-    while end < len(order) and least_key > hopeful[0][order[end]]:
+    end = 0
+    while end < len(order) and could_win(hopeful, order[end], pools):
         chosen = order[end : end + BLOCK]
         end += len(chosen)
         pools.append(pool_of(found, ways_at(found, among[chosen])))
-        least_key = min([least_key, *pools[-1].keys[0][:1]])
-        if end == len(order) < len(among) and least_key > hopeful[0][order[-1]]:
+        if end == len(order) < len(among) and could_win(hopeful, order[-1], pools):
             order = strategy.ranked(hopeful)
-    pools.append(pool_of(found, candidates.mixed(found.table, risky_gangs(found, among[order[:MIXED]]))))
+    for start in range(0, min(end, MOST_MIXED), MIXED):
+        if could_win(hopeful, order[start], pools):
+            gangs = risky_gangs(found, among[order[start : min(start + MIXED, end)]])
+            pools.append(pool_of(found, candidates.mixed(found.table, gangs)))
     pools.append(pool_of(found, ways_at(found, np.setdiff1d(fronts(found, among), among[order[:end]]))))
     return united(pools)
+
+
+def could_win(hopeful: tuple[Floats, ...], index: np.int64, pools: Sequence[Pool]) -> bool:
+    """Whether this one, and so what comes after it, may be better than everything looked at. What was hoped for cannot
+    be surpassed in any key, so not in their order either."""
+    bests = [[key[0] for key in pool.keys] for pool in pools if len(pool.ways)]
+    return not bests or [key[index] for key in hopeful] < min(bests)
 
 
 def risky_gangs(found: Study, chosen: Ints) -> Ways:
@@ -184,7 +202,7 @@ def ways_at(found: Study, chosen: Ints) -> Ways:
 
 
 def odds_of(found: Study, ways: Ways) -> Odds:
-    return candidates.odds(found.question.spec, ways, found.question.now)
+    return candidates.odds(found.limits, ways, found.question.now)
 
 
 def turned_down(found: Study, ways: Ways, odds: Odds) -> rules.Rules:
@@ -251,13 +269,15 @@ def is_enabled(found: Study, ways: Ways | Rough) -> Bools:
 
 
 def written(found: Study, pool: Pool, runnable: Pool) -> Proposal:
-    front = [i for i in front_of(pool) if i != 0][:MOST_ALTERNATIVES]
+    front = few_mixed(pool, [i for i in front_of(pool) if i != 0])[:MOST_ALTERNATIVES]
     shown = subset(pool, np.array([0, *front][: len(pool.ways)], dtype=np.int64))
     others = best_of_each(found, shown)
     own = subset(runnable, np.arange(0 if runnable is pool else min(1, len(runnable.ways))))
     # All at once: odds of a few cost no more than odds of one.
     told = tell(found, gathered([shown, others, own]))
-    chosen = replace(told[0], why=chosen_why(told[0], found.question.objective, len(found.rough.row))) if told else None
+    for mixed in (pool.ways.take(pool.ways.firm > 0), runnable.ways.take(runnable.ways.firm > 0)):
+        found.rule[mixed.row] = found.rule[mixed.firm_row] = Rule.NONE  # not good enough alone, but together
+    chosen = replace(told[0], why=chosen_why(told[0], found.question.objective)) if told else None
     first_own = len(shown.ways) + len(others.ways)
     return Proposal(
         strategy=found.question.objective,
@@ -292,6 +312,12 @@ def front_of(pool: Pool) -> list[int]:
     is_equal = no_worse & no_worse.T
     beats = no_worse & ~(is_equal & np.tri(len(few), dtype=bool))
     return [int(i) for i in few[~beats.any(axis=0)]]
+
+
+def few_mixed(pool: Pool, front: Sequence[int]) -> list[int]:
+    """Of the same machines the best mix of spot and on demand: the others are only a little of both."""
+    firsts = {int(pool.ways.row[i]): i for i in reversed(front) if pool.ways.firm[i]}
+    return [i for i in front if not pool.ways.firm[i] or firsts[int(pool.ways.row[i])] == i]
 
 
 def beaten_by_the_safest(pool: Pool) -> Bools:

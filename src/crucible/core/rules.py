@@ -20,6 +20,7 @@ Rules = npt.NDArray[np.int8]  # a Rule per entry
 # Which provider's storage a URI names; a path is on this computer.
 STORAGE_HOMES = {"s3": "aws", "gs": "gcp", "az": "azure", "minio": "onprem", "file": "local"}
 OTHER_MAKERS = ("MI",)  # AMD Instinct
+BESIDE_ARM = ("T4g", "GH200", "GB200")  # sold only in machines whose processors are ARM: most images do not run there
 # Own machines: they neither charge for traffic nor for time.
 OWN = ("local", "onprem")
 
@@ -138,12 +139,12 @@ def provider_fits(spec: JobSpec, table: OfferTable) -> Bools:
 
 def gpu_fits(spec: JobSpec, table: OfferTable) -> Bools:
     """A declared slot stands for whatever is asked for; A100 means every A100. Who names no GPU means one that runs
-    CUDA: another maker's must be named."""
+    CUDA beside an x86 processor: others must be named."""
     wanted = spec.resources.gpu_types
     if wanted:
         fitting = set().union(*(named(gpu, table.gpus) for gpu in wanted))
     else:
-        fitting = {name for name in table.gpus if not name.startswith(OTHER_MAKERS)}
+        fitting = {name for name in table.gpus if not name.startswith((*OTHER_MAKERS, *BESIDE_ARM))}
     names = np.array([name == ANY_GPU or name in fitting for name in table.gpus] + [False], dtype=bool)
     return names[table.shapes.gpu]
 
@@ -215,12 +216,16 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
         case Rule.BACKEND:
             return f"needs backend {spec.execution.backend}, it starts work by {offer.target.backend}"
         case Rule.GPU_TYPE:
+            if offer.gpu and not need.gpu_types:
+                other = "an ARM processor" if offer.gpu.startswith(BESIDE_ARM) else "no CUDA"
+                return f"has {offer.gpu} and {other}: name it as gpu_type if your code runs there"
             return f"needs {' or '.join(need.gpu_types) or 'a GPU'}, it has {offer.gpu or 'none'}"
         case Rule.GPU_MEMORY:
             return f"needs {need.gpu_memory_gib:g} GB per GPU, it has {offer.gpu_memory_gib:g}"
         case Rule.GPUS_PER_NODE:
             most = need.max_gpus_per_node or shape(need).gpus_per_node
-            return f"has {offer.gpus} GPUs in one machine, {most} are asked for"
+            gpus = "1 GPU" if offer.gpus == 1 else f"{offer.gpus} GPUs"
+            return f"has {gpus} in one machine, {most} {'is' if most == 1 else 'are'} asked for"
         case Rule.NO_GPUS_WANTED:
             return "has GPUs, and the job asks for none"
         case Rule.CPU_MEMORY:

@@ -28,21 +28,22 @@ class Merits:
 
 
 def keys(strategy: Strategy, merits: Merits, performance_weight: float) -> tuple[Floats, ...]:
-    """Most important first. Every key grows with cost, time and risk, so that a bound of them bounds the key."""
-    balanced = balance(merits, performance_weight)
+    """Most important first. Every key grows with cost, time and risk, so that a bound of them bounds the key. Cost and
+    time come last: of two that are as good, the one that nothing beats wins, say the faster of two own machines."""
+    balanced = (balance(merits, performance_weight), merits.cost, merits.time)
     match strategy:
         case Strategy.CHEAPEST | Strategy.SPREAD:
-            return merits.cost, balanced
+            return merits.cost, *balanced
         case Strategy.FASTEST:
-            return merits.time, balanced
+            return merits.time, *balanced
         case Strategy.RELIABLE:
-            return 1 - merits.reliability + ~merits.is_steady, (~merits.is_own).astype(float), balanced
+            return 1 - merits.reliability + ~merits.is_steady, (~merits.is_own).astype(float), *balanced
         case Strategy.NEAR_DATA:
-            return (~merits.is_near).astype(float), balanced
+            return (~merits.is_near).astype(float), *balanced
         case Strategy.OWN_FIRST:
-            return (~merits.is_own).astype(float), balanced
+            return (~merits.is_own).astype(float), *balanced
         case Strategy.BALANCED:
-            return (balanced,)
+            return balanced
 
 
 def balance(merits: Merits, performance_weight: float) -> Floats:
@@ -52,7 +53,7 @@ def balance(merits: Merits, performance_weight: float) -> Floats:
 
 def ranked(found: tuple[Floats, ...]) -> Ints:
     """Indices, best first; equal ones stay in the order of their rows."""
-    return np.argsort(found[0], kind="stable") if len(found) == 1 else np.lexsort(found[::-1])
+    return np.lexsort(found[::-1])
 
 
 def best(found: tuple[Floats, ...], count: int) -> Ints:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from crucible.core import plan
-from crucible.core.candidates import odds
 from crucible.core.offers import Bools, Ints, Listing, OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.plan import Question, Study
@@ -25,13 +24,15 @@ class Told:
 
 
 def explain(question: Question, words: str, table: OfferTable, book: SpeedBook) -> tuple[Told, ...]:
-    """About the cheapest offers that `words` name: provider, region, zone, instance type, GPU, spot or on-demand."""
+    """About some offers that `words` name: provider, region, zone, instance type, GPU, spot or on-demand. First what
+    fits, then what came nearest, and the cheapest of those."""
     rows = named(words, table)
     if not len(rows):
         raise InvalidRequest(f"no offer is called {words!r}; `crucible offers` lists them")
     found = plan.study(question, table, book)
     pool = plan.pick(found, plan.everything(found))
-    return tuple(tell(found, pool, int(row)) for row in rows[:MOST])
+    far = np.where(found.rule[rows] == Rule.NONE, 0, len(Rule) - found.rule[rows])
+    return tuple(tell(found, pool, int(row)) for row in rows[np.argsort(far, kind="stable")][:MOST])
 
 
 def tell(found: Study, pool: plan.Pool, row: int) -> Told:
@@ -39,8 +40,7 @@ def tell(found: Study, pool: plan.Pool, row: int) -> Told:
     if rule is not Rule.NONE:
         return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
     ways = plan.ways_at(found, np.flatnonzero(found.rough.row == row))
-    likely = odds(found.question.spec, ways, found.question.now)
-    refused = plan.turned_down(found, ways, likely)
+    refused = plan.turned_down(found, ways, plan.odds_of(found, ways))
     if refused[0]:
         rule = Rule(int(refused[0]))
         return Told(found.table.listing(row), rule, plan.reason(found, rule, row))

@@ -19,6 +19,7 @@ from crucible.model.units import MICRO, MicroUsd
 CONFIDENCE = ("low", "medium", "high")
 # Differences below this are noise to a person.
 NOTABLE = 0.01
+MANIFOLD = 2.0  # from here on a share of a hundred reads badly
 
 
 def candidates_of(
@@ -129,28 +130,29 @@ def per_unit(total: MicroUsd, per_hour: float, hours: float) -> float | None:
 # --- why ---------------------------------------------------------------------------------------------------
 
 _AIMS = {
-    Strategy.BALANCED: "best balance of cost, time and risk",
+    Strategy.BALANCED: "best balance",
     Strategy.CHEAPEST: "cheapest",
     Strategy.FASTEST: "fastest",
     Strategy.RELIABLE: "most reliable",
     Strategy.NEAR_DATA: "best where the data is",
-    Strategy.SPREAD: "cheapest",
+    Strategy.SPREAD: "cheapest, spread",
     Strategy.OWN_FIRST: "best of your own machines",
 }
 
 
-def chosen_why(chosen: Candidate, objective: Strategy, fits: int) -> str:
+def chosen_why(chosen: Candidate, objective: Strategy) -> str:
     if chosen.price_per_hour == 0:
-        return "your own machine, free of charge"
-    return f"{_AIMS[objective]} of {fits:,} that fit"
+        return "your own, free of charge"
+    return _AIMS[objective]
 
 
 def other_why(other: Candidate, chosen: Candidate) -> str:
     """Against the choice: what it costs more, and what one gets for it."""
     said = [money_words(other, chosen), time_words(other, chosen), risk_words(other, chosen)]
     if other.cost is None and other.price_per_hour != chosen.price_per_hour and chosen.price_per_hour:
-        said.append(f"{other.price_per_hour / chosen.price_per_hour - 1:+.0%} per hour")
-    return ", ".join(filter(None, said)) or "equal; its id comes later"
+        ratio = other.price_per_hour / chosen.price_per_hour
+        said.append(f"{ratio:.1f}× per hour" if ratio >= MANIFOLD else f"{ratio - 1:+.0%} per hour")
+    return ", ".join(filter(None, said)) or "as good in cost, time and risk"
 
 
 def money_words(other: Candidate, chosen: Candidate) -> str | None:
@@ -158,17 +160,21 @@ def money_words(other: Candidate, chosen: Candidate) -> str | None:
         return None
     if not chosen.cost:
         return f"costs ${other.cost / MICRO:,.2f}" if other.cost else None
-    share = other.cost / chosen.cost - 1
-    return None if abs(share) < NOTABLE else f"{share:+.0%} cost"
+    ratio = other.cost / chosen.cost
+    if ratio >= MANIFOLD:
+        return f"{ratio:.1f}× cost"
+    return None if abs(ratio - 1) < NOTABLE else f"{ratio - 1:+.0%} cost"
 
 
 def time_words(other: Candidate, chosen: Candidate) -> str | None:
     if not other.expected_h or not chosen.expected_h:
         return None
-    share = other.expected_h / chosen.expected_h - 1
-    if abs(share) < NOTABLE:
+    ratio = other.expected_h / chosen.expected_h
+    if ratio >= MANIFOLD:
+        return f"{ratio:.1f}× hours"
+    if abs(ratio - 1) < NOTABLE:
         return None
-    return f"{abs(share):.0%} {'slower' if share > 0 else 'faster'}"
+    return f"{abs(ratio - 1):.0%} {'slower' if ratio > 1 else 'faster'}"
 
 
 def risk_words(other: Candidate, chosen: Candidate) -> str | None:

@@ -1,6 +1,6 @@
 """A plan as text: what was chosen, what else there is, and why the rest was not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from crucible.cli import wording
@@ -26,14 +26,14 @@ def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓", is_for_submi
     is_mixed = len({one.get("is_enabled", True) for _, one in shown}) > 1
     is_timed = any(one.get("estimated_cost_usd") is not None for _, one in shown)
     make = _wide_row if is_wide else (_timed_row if is_timed else _untimed_row)
-    rows = [[mark, *make(one, is_mixed)] for mark, one in shown]
+    rows = [row for mark, one in shown for row in ([mark, *make(one, is_mixed)], *_part_rows(one, make))]
     columns = _WIDE if is_wide else (_TIMED if is_timed else _UNTIMED)
     lines = draw(columns, rows, width) if rows else []
     if not plan["chosen"]:
         lines.append(printable(f"no place now: {plan.get('reason') or 'nothing fits'}"))
     return [
         *lines,
-        *_figures(plan, len(rows)),
+        *_figures(plan, len(shown)),
         *(_about(ticked) if ticked else []),
         *_enabling(plan),
         *_rejections(plan["rejections"]),
@@ -70,8 +70,30 @@ def _untimed_row(option: Mapping[str, Any], names_enabled: bool) -> Row:
     return [*_what(option), _hourly(option), _why(option, names_enabled)]
 
 
+def _part_rows(option: Mapping[str, Any], make: Callable[[Mapping[str, Any], bool], Row]) -> list[Row]:
+    """What tasks in several places have in each."""
+    if not _is_scattered(option):
+        return []
+    rows = [
+        make({**part, "total_per_hour_usd": part["count"] * part["price_per_hour_usd"]}, False)
+        for part in option["parts"]
+    ]
+    return [["", f"  {row[0]}", *("" if cell == wording.NONE else cell for cell in row[1:])] for row in rows]
+
+
+def _is_scattered(option: Mapping[str, Any]) -> bool:
+    """A gang with some machines on demand stands in one place; tasks need not."""
+    return len({(part.get("zone"), part.get("region"), part.get("instance_type")) for part in _parts(option)}) > 1
+
+
+def _parts(option: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return option.get("parts") or [option]
+
+
 def _what(option: Mapping[str, Any]) -> tuple[str, str, str]:
-    gpus = int(option.get("count") or 1) * int(option.get("gpus") or 0)
+    gpus = sum(int(part.get("count") or 1) * int(part.get("gpus") or 0) for part in _parts(option))
+    if _is_scattered(option):
+        return f"{len(_parts(option))} places", wording.plural(int(option["count"]), "machine"), str(gpus)
     where = f"{option.get('provider')}/{option.get('zone') or option.get('region')}"
     return where, _machines(option), f"{gpus} {option.get('gpu') or ''}".rstrip()
 
@@ -96,10 +118,12 @@ def _machines(option: Mapping[str, Any]) -> str:
 
 def _market(option: Mapping[str, Any]) -> str:
     """Of a mixed gang: how many of each."""
-    parts = option.get("parts") or [option]
+    parts = _parts(option)
     markets = {str(part.get("market") or ("spot" if part.get("is_spot") else "on-demand")) for part in parts}
     if len(markets) == 1:
         return markets.pop()
+    if _is_scattered(option):
+        return "several"
     return " + ".join(f"{part.get('count')} {part.get('market')}" for part in parts)
 
 
@@ -112,6 +136,8 @@ def _total(option: Mapping[str, Any]) -> str:
 
 def _risk(option: Mapping[str, Any]) -> str:
     """How likely it misses deadline or budget; a dash where nothing can."""
+    if "reliability" not in option:
+        return ""
     risk = 1 - float(option.get("reliability") or 0.0)
     return wording.NONE if risk < 0.0005 else f"{risk:.1%}"
 
@@ -126,7 +152,8 @@ def _figures(plan: Plan, shown: int) -> list[str]:
     age = plan.get("price_age_s")
     if age is not None:
         said.append(f"prices {wording.duration(age)} old" + (" (stale)" if plan.get("is_price_stale") else ""))
-    said.append(f"at most {plan.get('bound') or 0:.0%} from the optimum")
+    if plan["chosen"]:
+        said.append(f"at most {plan.get('bound') or 0:.0%} from the optimum")
     said.append(f"planned in {plan.get('plan_cpu_ms'):g} ms")
     return ["; ".join(said)]
 
@@ -140,11 +167,13 @@ def _about(chosen: Mapping[str, Any]) -> list[str]:
         often = f"{chosen['interruptions']:.2g} interruptions expected"
         every = chosen.get("checkpoint_interval_s")
         lines.append(often + (f"; checkpoint every {wording.duration(every)}" if every else ""))
-    if chosen.get("egress_usd"):
-        lines.append(
-            f"data: {wording.money(chosen['egress_usd'])} to move, "
-            f"{wording.duration((chosen.get('staging_hours') or 0) * 3600)} before it starts"
-        )
+    if chosen.get("egress_usd") or chosen.get("staging_hours"):
+        moved = f"data: {wording.money(chosen.get('egress_usd'))} to move"
+        staging_s = (chosen.get("staging_hours") or 0) * 3600
+        lines.append(moved + (f", {wording.duration(staging_s)} before the work starts" if staging_s else ""))
+    for unit, many in (("token", 1_000_000), ("step", 1_000)):
+        if chosen.get(f"usd_per_{unit}"):
+            lines.append(f"{wording.money(chosen[f'usd_per_{unit}'] * many)} per {many:,} {unit}s")
     return lines
 
 
@@ -153,13 +182,16 @@ def _enabling(plan: Plan) -> list[str]:
     if not chosen or chosen.get("is_enabled", True):
         return []
     provider = chosen.get("provider")
+    if runnable is None and any(one.get("rule") == "sold_out" for one in plan["rejections"]):
+        return [f"{provider} is not enabled, and what is has nothing free: submit would wait"]
     if runnable is None:
         return [f"{provider} is not enabled, and nothing that is could run it: submit would be refused"]
     return [f"{provider} is not enabled: submit would use {runnable.get('provider')} {runnable.get('instance_type')}"]
 
 
 def _rejections(rejections: Sequence[Mapping[str, Any]]) -> list[str]:
-    shown = [printable(_rejection(one)) for one in rejections[:SHOWN_REJECTIONS]]
+    """Rules are asked in order: what the last of them turned down came nearest."""
+    shown = [printable(_rejection(one)) for one in [*reversed(rejections)][:SHOWN_REJECTIONS]]
     more = len(rejections) - SHOWN_REJECTIONS
     return [*shown, f"and {wording.plural(more, 'more reason')}: -o json"] if more > 0 else shown
 
