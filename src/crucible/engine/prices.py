@@ -46,6 +46,7 @@ class PriceBook:
         self._version = 0
         self._prices: tuple[Price, ...] = ()
         self._looked_at: float | None = None
+        self._expired = 0
         self._reading = asyncio.Lock()
 
     async def overlay(self) -> tuple[int, Sequence[Price]]:
@@ -60,17 +61,19 @@ class PriceBook:
     def expire(self) -> None:
         """Something was just stored."""
         self._looked_at = None
+        self._expired += 1
 
     def _is_fresh(self) -> bool:
         return self._looked_at is not None and self._clock.monotonic() - self._looked_at < LOOK_AGAIN_S
 
     async def _look(self) -> None:
-        began = self._clock.monotonic()
+        began, expired = self._clock.monotonic(), self._expired
         while (mark := await self._store.price_mark()) != self._mark:
             prices = await self._read()
             if await self._store.price_mark() == mark:  # else somebody wrote meanwhile: again
                 self._mark, self._prices, self._version = mark, prices, self._version + 1
-        self._looked_at = began
+        if expired == self._expired:  # else something was stored while we looked
+            self._looked_at = began
 
     async def _read(self) -> tuple[Price, ...]:
         found: list[Price] = []
@@ -103,8 +106,8 @@ class PriceRefresher:
         self._book = book
         self._facts = facts
         self._turn = asyncio.Lock()
-        self._last: Sequence[Refreshed] = ()
-        self._turns = 0
+        self._begun = 0
+        self._last: tuple[int, Sequence[Refreshed]] = (0, ())  # the number of the last round that ended, and its answer
 
     @property
     def every(self) -> timedelta:
@@ -124,13 +127,14 @@ class PriceRefresher:
             await context.clock.sleep(self.every.total_seconds() if claim is not None else LOOK_S)
 
     async def refresh(self, timeout_s: float = TIMEOUT_S) -> Sequence[Refreshed]:
-        """Now. Who asks while it runs gets the same answer."""
-        is_running, turns = self._turn.locked(), self._turns
+        """A round that begins after this was asked: an older one may have missed what has changed. Whoever asks during
+        one round shares the next."""
+        begun = self._begun
         async with self._turn:
-            if not is_running or turns == self._turns:
-                self._last = await self._refresh(timeout_s)
-                self._turns += 1
-            return self._last
+            if self._last[0] <= begun:
+                self._begun += 1
+                self._last = self._begun, await self._refresh(timeout_s)
+            return self._last[1]
 
     async def feeds(self) -> Sequence[Feed]:
         """Every source of this server as it was met last, in the order in which they are believed."""

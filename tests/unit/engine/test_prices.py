@@ -196,13 +196,32 @@ def test_a_price_of_tomorrow_is_one_of_now(playing: Callable[..., None]) -> None
     playing(scene, Told("test", a_price(3, as_of=EPOCH + timedelta(days=1))))
 
 
-def test_who_asks_while_it_runs_gets_the_same_answer(playing: Callable[..., None]) -> None:
+def test_whoever_asks_during_a_round_shares_the_next(playing: Callable[..., None]) -> None:
     source = Told("test", a_price(3), takes_s=10)
 
     async def scene(world: World) -> None:
-        first, second = await asyncio.gather(world.refresher.refresh(), world.refresher.refresh())
-        assert first is second
-        assert (await world.refresher.refresh()) is not first
+        first = asyncio.ensure_future(world.refresher.refresh())
+        await asyncio.sleep(5)
+        source.told = [a_price(3), a_price(4, zone="b")]  # too late for the round that is under way?
+        others = await asyncio.gather(*(world.refresher.refresh() for _ in range(5)))
+        assert await first is not others[0]
+        assert all(other is others[0] for other in others)
+        assert [one.rows for one in others[0]] == [2]
+
+    playing(scene, source)
+    assert source.asked == 2
+
+
+def test_a_round_that_was_cut_off_answers_nobody(playing: Callable[..., None]) -> None:
+    source = Told("test", a_price(3), takes_s=10)
+
+    async def scene(world: World) -> None:
+        first = asyncio.ensure_future(world.refresher.refresh())
+        await asyncio.sleep(5)
+        second = asyncio.ensure_future(world.refresher.refresh())
+        await asyncio.sleep(1)
+        first.cancel()
+        assert [one.rows for one in await second] == [1]
 
     playing(scene, source)
     assert source.asked == 2
