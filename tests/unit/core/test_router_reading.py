@@ -238,6 +238,14 @@ def test_own_classes_are_followed_with_their_arguments_and_loops() -> None:
     assert value(text, What.PARAMETERS) == 3 * 100 + 2 * 400
 
 
+def test_a_keras_list_of_layers_is_followed_from_its_input() -> None:
+    known_ones = "Input((8, 8, 1)), Conv2D(4, 3, strides=2, padding='same'), MaxPool2D(), Flatten(), Dense(10)"
+    text = f"import keras\nfrom keras.layers import *\nm = keras.Sequential([{known_ones}, Slid(1), Pair()])\n"
+    found = winners(read(text).findings)[What.PARAMETERS]
+    assert found.value == (9 * 4 + 4) + (2 * 2 * 4 * 10 + 10)
+    assert "2 could not be read" in found.why
+
+
 def test_tied_weights_are_counted_once() -> None:
     text = (
         f"{TORCH}class Net(nn.Module):\n    def __init__(self):\n        self.words = nn.Embedding(50, 8)\n"
@@ -303,6 +311,8 @@ def test_a_model_is_known_by_its_name(line: str, parameters: float | None) -> No
         ("import torch\nopt = torch.optim.SGD(p)\nopt.load_state_dict(s)", What.RESUME, True),
         ("import torch\nfor e in x:\n    torch.save(m, 'f')", What.CHECKPOINTING, True),
         ("import torch\ntorch.save(m, 'f')", What.CHECKPOINTING, False),
+        ("from crucible import train\ntrain.save_checkpoint('m', 1)", What.CHECKPOINTING, True),
+        ("from crucible import train\ntrain.latest_checkpoint()", What.RESUME, True),
         ("from datasets import load_dataset\nload_dataset('imdb')", What.DATASET_SIZE_GB, 0.084),
         ("import torchvision\ntorchvision.datasets.CIFAR10('d', download=True)", What.INTERNET, True),
         ("path = 's3://bucket/records'", What.DATASET, "s3://bucket/records"),

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from crucible.core.router.code import Code
 from crucible.core.router.facts import Scope
@@ -54,8 +54,8 @@ class _Layer:
         """Its parameters on an input of that shape, and the shape of its output."""
         if shape is None or self.kind in _SAME_SHAPE:
             return Size(), shape
-        rule = getattr(self, f"_{self.kind.lower()}", None)
-        return rule(shape) if rule is not None else (Size(0.0, 1, 1), None)
+        rule = _RULES.get(self.kind)
+        return rule(self, shape) if rule is not None else (Size(0.0, 1, 1), None)
 
     def _dense(self, shape: Shape) -> tuple[Size, Shape | None]:
         units = self._number("units", 0)
@@ -63,7 +63,7 @@ class _Layer:
             return Size(0.0, 1, 1), None
         return Size(shape[-1] * units + units, 1), (*shape[:-1], units)
 
-    def _conv2d(self, shape: Shape) -> tuple[Size, Shape | None]:
+    def _convolution(self, shape: Shape) -> tuple[Size, Shape | None]:
         filters, kernel = self._number("filters", 0), self._pair("kernel_size", 1)
         if filters is None or kernel is None or len(shape) != 3:
             return Size(0.0, 1, 1), None
@@ -73,27 +73,22 @@ class _Layer:
         count = kernel[0] * kernel[1] * shape[2] * filters + (filters if has_bias else 0)
         return Size(count, 1), (*self._slid(shape, kernel, strides), filters)
 
-    def _maxpooling2d(self, shape: Shape) -> tuple[Size, Shape | None]:
+    def _pooling(self, shape: Shape) -> tuple[Size, Shape | None]:
         size = self._pair("pool_size", 0) or (2.0, 2.0)
         if len(shape) != 3:
             return Size(), None
         return Size(), (*self._slid(shape, size, self._pair("strides", 1) or size), shape[2])
 
-    _averagepooling2d = _maxpooling2d
-
     def _flatten(self, shape: Shape) -> tuple[Size, Shape | None]:
         return Size(), (math.prod(shape),)
 
-    def _globalaveragepooling2d(self, shape: Shape) -> tuple[Size, Shape | None]:
+    def _global_pooling(self, shape: Shape) -> tuple[Size, Shape | None]:
         return Size(), shape[-1:]
 
-    _globalmaxpooling2d = _globalaveragepooling2d
-    _globalaveragepooling1d = _globalaveragepooling2d
-
-    def _batchnormalization(self, shape: Shape) -> tuple[Size, Shape | None]:
+    def _batch_norm(self, shape: Shape) -> tuple[Size, Shape | None]:
         return Size(4 * shape[-1], 1), shape
 
-    def _layernormalization(self, shape: Shape) -> tuple[Size, Shape | None]:
+    def _layer_norm(self, shape: Shape) -> tuple[Size, Shape | None]:
         return Size(2 * shape[-1], 1), shape
 
     def _embedding(self, shape: Shape) -> tuple[Size, Shape | None]:
@@ -140,3 +135,20 @@ class _Layer:
             return tuple(numbers) if len(numbers) == 2 else None
         known = self._code.constants.number(node, self._scope)
         return (known.number, known.number) if known and known.number is not None else None
+
+
+_RULES: Mapping[str, Callable[[_Layer, Shape], tuple[Size, Shape | None]]] = {
+    "Dense": _Layer._dense,
+    "Conv2D": _Layer._convolution,
+    "MaxPooling2D": _Layer._pooling,
+    "MaxPool2D": _Layer._pooling,
+    "AveragePooling2D": _Layer._pooling,
+    "Flatten": _Layer._flatten,
+    "GlobalAveragePooling1D": _Layer._global_pooling,
+    "GlobalAveragePooling2D": _Layer._global_pooling,
+    "GlobalMaxPooling2D": _Layer._global_pooling,
+    "BatchNormalization": _Layer._batch_norm,
+    "LayerNormalization": _Layer._layer_norm,
+    "Embedding": _Layer._embedding,
+    "LSTM": _Layer._lstm,
+}

@@ -11,6 +11,7 @@ from crucible.core.router.facts import ClassFact, Scope
 from crucible.core.router.findings import Confidence
 
 _DEPTH = 12
+_BASES = 4  # steps up to what a class is made of
 # Constructors followed in all: classes that contain each other must end.
 _VISITS = 2_000
 
@@ -47,7 +48,7 @@ def _linear(a: Numbers) -> float:
     return a["in"] * a["out"] + (a["out"] if a.get("bias", 1) else 0)
 
 
-def _conv(dimensions: int, is_transposed: bool = False) -> Callable[[Numbers], float]:
+def _conv(dimensions: int) -> Callable[[Numbers], float]:
     def count(a: Numbers) -> float:
         kernel = a.get("kernel_volume") or a["kernel"] ** dimensions
         weights = a["in"] * a["out"] * kernel / max(a.get("groups", 1), 1)
@@ -127,18 +128,15 @@ class Counter:
         self._code = code
         self._left = _VISITS
 
-    def is_module(self, name: str) -> bool:
+    def is_module(self, name: str, depth: int = 0) -> bool:
+        """A class of the code that is a model or a part of one, directly or through its bases."""
         fact = self._code.classes.get(name)
-        if fact is None:
+        if fact is None or depth > _BASES:
             return False
-        last = [base.rpartition(".")[2] for base in fact.bases]
-        return any(base in _MODULES or base.endswith(".Module") for base in fact.bases) or any(
-            one != name and one in self._code.classes and self.is_module_base(one) for one in last
+        return any(
+            base in _MODULES or base.endswith(".Module") or self.is_module(base.rpartition(".")[2], depth + 1)
+            for base in fact.bases
         )
-
-    def is_module_base(self, name: str) -> bool:
-        """One step up: deeper trees of classes are not followed."""
-        return any(base in _MODULES for base in self._code.classes[name].bases)
 
     def constructed(self, node: ast.Call, scope: Scope, given: Arguments | None = None, depth: int = 0) -> Size:
         """What one constructor call makes."""

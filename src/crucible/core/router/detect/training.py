@@ -50,8 +50,6 @@ _LIGHTNING = ("lightning.Trainer", "pytorch_lightning.Trainer", "lightning.pytor
 _SAVES = (
     "torch.save",
     "torch.distributed.checkpoint.save",
-    "crucible.train.save",
-    "crucible.train.checkpoint",
     ".save_checkpoint",
     ".save_state",
     ".save_pretrained",
@@ -65,9 +63,8 @@ _LOADS = (
     ".load_state",
     ".restore_checkpoint",
     "flax.training.checkpoints.restore_checkpoint",
-    "crucible.train.load",
-    "crucible.train.resume",
-    "crucible.train.latest",
+    "crucible.train.latest_checkpoint",
+    "crucible.train.checkpoint_at",
 )
 _EVERY = (
     "save_steps",

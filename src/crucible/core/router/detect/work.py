@@ -32,6 +32,9 @@ _TRAINS = (
     "xgboost.train",
     "lightgbm.train",
     ".train_on_batch",
+    "crucible.train.log",
+    "crucible.train.progress",
+    "crucible.train.save_checkpoint",
 )
 _GRADIENTS = ("jax.grad", "jax.value_and_grad", "tensorflow.GradientTape")
 _FITS = (".fit", ".partial_fit", ".fit_transform")
