@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,13 +27,13 @@ from crucible.api.serve import serve
 from crucible.blobs.files import FileBlobs
 from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.catalog.price_file import PriceFile
-from crucible.core.perf import make_book
+from crucible.core.offers import OfferTable
+from crucible.core.perf import SpeedBook, make_book
 from crucible.engine.context import CLAIM_TTL, Context
 from crucible.engine.engine import Engine
 from crucible.engine.failpoints import Failpoints
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
-from crucible.engine.planner import Knowledge
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
 from crucible.model.errors import Conflict, InvalidRequest, PlatformError, StorageFailed
@@ -199,7 +200,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         claim_ttl=settings.claim_ttl,
     )
     price_lists = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
-    engine = Engine(context, blobs, shipped_knowledge(), price_lists)
+    engine = Engine(context, blobs, Shipped(), price_lists)
     await first_admin(store, clock, data)
     deps = Deps(
         store=store,
@@ -224,9 +225,21 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         await store.close()
 
 
-def shipped_knowledge() -> Knowledge:
-    shipped = catalog.load()
-    return Knowledge(shipped.table, make_book(benchmarks(), shipped.gpus.values(), architectures().values()))
+class Shipped:
+    """What comes with the package, read when it is first asked for: a server is ready before, and the first plan pays
+    a tenth of a second."""
+
+    @cached_property
+    def _catalog(self) -> catalog.Catalog:
+        return catalog.load()
+
+    @property
+    def table(self) -> OfferTable:
+        return self._catalog.table
+
+    @cached_property
+    def book(self) -> SpeedBook:
+        return make_book(benchmarks(), self._catalog.gpus.values(), architectures().values())
 
 
 def allowed_hosts(settings: Settings) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 blocks and what would help."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from crucible.core.offers import OfferTable
@@ -60,20 +59,11 @@ def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime) -> Propo
     made = ask(spec, None, table)
     if made.runnable is not None:
         return made
-    empty = emptied(table)
+    empty = table.emptied
     if ask(spec, None, empty).runnable is None:
         found = remedies(spec, lambda other, how: ask(other, how, empty).runnable, now)
         raise refusal(made, found, tuple(table.live.values()), spec)
     return made
-
-
-def emptied(table: OfferTable) -> OfferTable:
-    """As if nobody used the own machines: the largest machine of a stock is the whole stock."""
-    whole = dict.fromkeys(table.stocks, 0)
-    for offer in table.live.values():
-        if offer.stock in whole:
-            whole[offer.stock] = max(whole[offer.stock], offer.gpus)
-    return replace(table, free_gpus=tuple(whole[stock] for stock in table.stocks))
 
 
 def refusal(made: Proposal, found: Sequence[Remedy], offers: Sequence[Offer], spec: JobSpec) -> InfeasibleJob:

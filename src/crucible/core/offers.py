@@ -132,6 +132,15 @@ class OfferTable:
     def gpu_code(self, gpu: str) -> int:
         return self.gpus.index(gpu) if gpu in self.gpus else UNKNOWN
 
+    @cached_property
+    def emptied(self) -> "OfferTable":
+        """As if nobody used the own machines: the largest machine of a stock is the whole stock."""
+        whole = dict.fromkeys(self.stocks, 0)
+        for offer in self.live.values():
+            if offer.stock in whole:
+                whole[offer.stock] = max(whole[offer.stock], offer.gpus)
+        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks))
+
     def listing(self, row: int) -> "Listing":
         shape, place = int(self.shape[row]), int(self.place[row])
         shapes, price = self.shapes, int(self.price[row])

@@ -10,8 +10,9 @@ from math import log, sqrt
 
 from crucible.core.perf import Origin
 from crucible.core.speeds import Factor, Key, SpeedBook
-from crucible.core.work import work_of
-from crucible.model.spec import JobSpec
+from crucible.model.job import JobStatus
+from crucible.model.record import Prediction
+from crucible.model.units import MICRO
 
 _BELIEF = 5.0  # observations that the table is worth
 _HALF_LIFE = timedelta(days=90)  # drivers, libraries and code change
@@ -21,8 +22,9 @@ _MOST = log(10.0)  # an observation further off than ten times is a slip; it cou
 _SURE = 2.0  # standard errors that a team must be away from the others
 _LONG = 1.0  # hours: a shorter run is also compiling and warming up, and counts in proportion
 # How much a run says of the GPU; the rest it says of the user's estimate. Nothing, if that holds for any GPU.
-_WORTH = {Origin.MEASURED: 1.0, Origin.RECKONED: 1.0, Origin.SCALED: 0.25}
+_WORTH: Mapping[str, float] = {Origin.MEASURED: 1.0, Origin.RECKONED: 1.0, Origin.SCALED: 0.25}
 _FEWEST = 3  # observations of a team before it is looked at by itself
+GOAL = 0.15  # predictions should be at most so far off (requirement C10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +40,23 @@ class Observation:
     at: datetime
 
 
-def observed(
-    spec: JobSpec, book: SpeedBook, *, gpu: str, origin: Origin, predicted_h: float, actual_h: float, at: datetime
-) -> Observation | None:
-    """What a finished run says; None if nothing. `predicted_h` is of the work, by the book without telemetry, and
-    `actual_h` the time in which ranks ran: no start, no wait, nothing lost to interruptions."""
-    if origin not in _WORTH or predicted_h <= 0 or actual_h <= 0 or book.find(gpu) is None:
+def observation_of(done: Prediction, book: SpeedBook) -> Observation | None:
+    """What a job that has ended says; None if nothing: it did not complete, ran elsewhere than planned or in several
+    attempts (what was lost to interruptions says nothing of the GPU), or its hours hold for any GPU."""
+    gpu = book.find(done.gpu) if done.gpu else None
+    worth = _WORTH.get(done.origin or "")
+    if gpu is None or worth is None or not done.book_hours or not done.actual_hours or done.ended_at is None:
         return None
-    work = work_of(spec, book)
+    if done.status != JobStatus.COMPLETED or done.attempts != 1 or done.ran_on != done.planned_on:
+        return None
     return Observation(
-        framework=work.framework,
-        kind=work.kind.label,
-        gpu=gpu,
-        team=work.team,
-        ratio=predicted_h / actual_h,
-        weight=_WORTH[origin] * min(1.0, actual_h / _LONG),
-        at=at,
+        framework=done.framework or "",
+        kind=done.model_class or "",
+        gpu=gpu.name,
+        team=done.team or "",
+        ratio=done.book_hours / done.actual_hours,
+        weight=worth * min(1.0, done.actual_hours / _LONG),
+        at=done.ended_at,
     )
 
 
@@ -120,7 +123,37 @@ class Accuracy:
     goal: float
 
 
-def accuracy_of(pairs: Iterable[tuple[float, float]], goal: float = 0.15) -> Accuracy | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """None where nothing can be compared."""
+
+    gpu: str | None  # None: of all
+    model_class: str | None
+    hours: Accuracy | None
+    cost: Accuracy | None
+
+
+def scores_of(predictions: Sequence[Prediction]) -> tuple[Scores, ...]:
+    """Of all jobs that completed, then of each GPU and kind of model, the most jobs first."""
+    done = [one for one in predictions if one.status == JobStatus.COMPLETED]
+    groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
+    for one in done:
+        groups[one.gpu or "none", one.model_class or "any"].append(one)
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    parts = (_scores(*key, members) for key, members in ordered)
+    return (_scores(None, None, done), *(part for part in parts if part.hours or part.cost))
+
+
+def _scores(gpu: str | None, model_class: str | None, done: Sequence[Prediction]) -> Scores:
+    return Scores(
+        gpu=gpu,
+        model_class=model_class,
+        hours=accuracy_of((one.estimated_hours or 0.0, one.actual_hours or 0.0) for one in done),
+        cost=accuracy_of(((one.estimated_cost or 0) / MICRO, (one.actual_cost or 0) / MICRO) for one in done),
+    )
+
+
+def accuracy_of(pairs: Iterable[tuple[float, float]], goal: float = GOAL) -> Accuracy | None:
     """Of (predicted, actual), hours or money. None without a single pair that can be compared."""
     signed = sorted(predicted / actual - 1.0 for predicted, actual in pairs if predicted > 0 and actual > 0)
     if not signed:

@@ -8,12 +8,13 @@ from crucible.engine.context import Context, log
 from crucible.engine.gateway import Gateway
 from crucible.engine.orders import OrderReconciler
 from crucible.engine.placer import Placer
-from crucible.engine.planner import NO_KNOWLEDGE, Knowledge, Planner
+from crucible.engine.planner import NO_KNOWLEDGE, Known, Planner
 from crucible.engine.poller import Poller
 from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
 from crucible.engine.tasks import JobReconciler, TaskReconciler
+from crucible.engine.telemetry import Telemetry
 from crucible.engine.wakes import Key
 from crucible.model.errors import Busy, NotFound, PlatformError, StorageFailed
 from crucible.model.ids import JobId, OrderId, TaskId
@@ -31,19 +32,20 @@ RESTART_S = 1.0
 
 class Engine:
     def __init__(
-        self, context: Context, blobs: Blobs, knowledge: Knowledge = NO_KNOWLEDGE, prices: Sequence[Prices] = ()
+        self, context: Context, blobs: Blobs, knowledge: Known = NO_KNOWLEDGE, prices: Sequence[Prices] = ()
     ) -> None:
         """`prices` tells what has changed since the catalog of `knowledge` was made."""
         self.context = context
         self.placer = Placer(context)
         self.price_book = PriceBook(context.store, context.clock)
         self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
-        self.planner = Planner(context, knowledge, self.price_book.overlay, self.placer.offers)
+        telemetry = Telemetry(context, lambda: knowledge.book)
+        self.planner = Planner(context, knowledge, self.price_book.overlay, self.placer.offers, telemetry)
         self.service = Service(context, self.placer, self.planner, blobs)
-        self.recommender = Recommender(self.planner.table, knowledge.book, context.clock, frozenset(context.sellers))
+        self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, frozenset(context.sellers))
         self.gateway = Gateway(context)
         self._tasks = TaskReconciler(context, self.placer.want)
-        self._jobs = JobReconciler(context)
+        self._jobs = JobReconciler(context, telemetry)
         self._orders = OrderReconciler(context)
         self._pollers = [Poller(context, seller) for seller in context.sellers.values()]
         self._running: list[asyncio.Task[None]] = []

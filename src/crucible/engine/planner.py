@@ -1,20 +1,22 @@
-"""Plans with what is known now: the shipped catalog, prices told since, and what sellers list at this moment. Planning
-itself is `core.plan`; every proposal is checked before anybody sees it."""
+"""Plans with what is known now: the shipped catalog, prices told since, what sellers list at this moment, and what past
+jobs took. Planning itself is `core.plan`; every proposal is checked before anybody sees it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
-from crucible.core import admission, plan, spread, whynot
+from crucible.core import admission, plan, prediction, spread, whynot
 from crucible.core.check import check_proposal
 from crucible.core.offers import OfferTable, make_table, with_live
 from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
 from crucible.core.proposal import Proposal
+from crucible.engine.answers import Answers, Planned, essence
 from crucible.engine.context import Context
-from crucible.engine.plan_view import listing_view
+from crucible.engine.plan_view import listing_view, plan_view
+from crucible.engine.telemetry import Telemetry
 from crucible.model.catalog import Price
 from crucible.model.offer import Offer
 from crucible.model.spec import JobSpec, Strategy
@@ -22,9 +24,18 @@ from crucible.model.spec import JobSpec, Strategy
 OFFERS_FRESH_S = 1.0
 
 
+class Known(Protocol):
+    """What is shipped. Whoever gives it may read it when it is first asked for: a server is ready before."""
+
+    @property
+    def table(self) -> OfferTable: ...
+    @property
+    def book(self) -> SpeedBook: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is shipped: the offers as columns, and how fast GPUs are."""
+    """The offers as columns, and how fast GPUs are."""
 
     table: OfferTable
     book: SpeedBook
@@ -38,27 +49,31 @@ class Planner:
     def __init__(
         self,
         context: Context,
-        knowledge: Knowledge,
+        knowledge: Known,
         overlay: Callable[[], Awaitable[tuple[int, Sequence[Price]]]],
         offers: Callable[[], Awaitable[Sequence[Offer]]],
+        telemetry: Telemetry,
     ) -> None:
         self._context = context
         self._knowledge = knowledge
         self._overlay = overlay
         self._offers = offers
-        self._priced: tuple[int, OfferTable] = (0, knowledge.table)
+        self._telemetry = telemetry
+        self._priced: tuple[int, OfferTable] | None = None
         self._live: tuple[float, Sequence[Offer], OfferTable] | None = None
+        self._answers: Answers | None = None
 
     async def table(self) -> OfferTable:
         """Prices as told, and what is free on own machines, a second old at most."""
         version, prices = await self._overlay()
-        if version != self._priced[0]:
-            self._priced, self._live = (version, with_prices(self._knowledge.table, prices)), None
-        now = self._context.clock.monotonic()
+        if self._priced is None or version != self._priced[0]:
+            shipped = self._knowledge.table
+            self._priced, self._live = (version, with_prices(shipped, prices) if version else shipped), None
+        priced, now = self._priced[1], self._context.clock.monotonic()
         if self._live is None or now - self._live[0] > OFFERS_FRESH_S:
             offers = await self._offers()
             if self._live is None or offers != self._live[1]:
-                table = with_live(self._priced[1], offers, self._context.clock.now())
+                table = with_live(priced, offers, self._context.clock.now())
             else:
                 table = self._live[2]
             self._live = (now, offers, table)
@@ -66,30 +81,52 @@ class Planner:
 
     async def propose(self, spec: JobSpec, strategy: Strategy | None = None) -> tuple[Proposal, float]:
         """The proposal and the milliseconds of CPU it took."""
-        table = await self.table()
+        table, book = await self.table(), await self._telemetry.book()
         began = self._context.clock.cpu()
-        made = self.ask(spec, strategy, table, self._context.clock.now())
+        made = self._ask(spec, strategy, table, book, self._context.clock.now())
         return made, (self._context.clock.cpu() - began) * 1000
 
     async def why_not(self, spec: JobSpec, strategy: Strategy | None, words: str) -> list[dict[str, Any]]:
         """What stands against the offers that `words` name."""
         question = self._question(spec, strategy, self._context.clock.now())
-        told = whynot.explain(question, words, await self.table(), self._knowledge.book)
+        told = whynot.explain(question, words, await self.table(), await self._telemetry.book())
         return [{**listing_view(one.listing), "rule": one.rule.code, "reason": one.reason} for one in told]
 
-    async def admit(self, spec: JobSpec) -> tuple[Proposal, float]:
-        """The same for a job that is to run. Raises InfeasibleJob."""
-        table, now, began = await self.table(), self._context.clock.now(), self._context.clock.cpu()
-        made = admission.feasible(spec, table, lambda other, how, offers: self.ask(other, how, offers, now), now)
-        return made, (self._context.clock.cpu() - began) * 1000
+    async def admit(self, spec: JobSpec) -> Planned:
+        """The plan of a job that is to run; of a thousand equal ones that arrive together the first is thought about.
+        Raises InfeasibleJob."""
+        answers, asked = await self._current(), essence(spec)
+        return answers.plan(asked, lambda: self._plan(asked, answers))
 
-    def ask(self, spec: JobSpec, strategy: Strategy | None, table: OfferTable, now: datetime) -> Proposal:
+    async def _current(self) -> Answers:
+        """Answers hold for one table, one book and one minute."""
+        table, book, now = await self.table(), await self._telemetry.book(), self._context.clock.now()
+        if self._answers is None or not self._answers.hold(table, book, now):
+            self._answers = Answers(table, book, now)
+        return self._answers
+
+    def _plan(self, spec: JobSpec, answers: Answers) -> Planned:
+        began, now = self._context.clock.cpu(), answers.now
+
+        def ask(other: JobSpec, how: Strategy | None, offers: OfferTable) -> Proposal:
+            return answers.proposal(other, how, offers, lambda: self._ask(other, how, offers, answers.book, now))
+
+        made = admission.feasible(spec, answers.table, ask, now)
+        # What is only taken now runs where it would, were nothing taken.
+        way = made.runnable or ask(spec, None, answers.table.emptied).runnable
+        cpu_ms = (self._context.clock.cpu() - began) * 1000
+        expected = None if way is None else prediction.expected(spec, way, answers.table, self._telemetry.shipped())
+        return Planned(plan_view(made, now, cpu_ms), expected)
+
+    def _ask(
+        self, spec: JobSpec, strategy: Strategy | None, table: OfferTable, book: SpeedBook, now: datetime
+    ) -> Proposal:
         question = self._question(spec, strategy, now)
         tasks = spread.task_count(spec)
         if tasks > 1:
-            made = spread.propose_tasks(question, tasks, table, self._knowledge.book)
+            made = spread.propose_tasks(question, tasks, table, book)
         else:
-            made = plan.propose(question, table, self._knowledge.book)
+            made = plan.propose(question, table, book)
         check_proposal(made, spec, now)
         return made
 

@@ -8,6 +8,7 @@ from typing import Any
 from crucible import spec as specs
 from crucible.core import admission
 from crucible.core import job as jobs
+from crucible.engine.answers import Planned
 from crucible.engine.context import Context
 from crucible.engine.placer import Placer
 from crucible.engine.plan_view import PlanView, plan_view
@@ -16,7 +17,7 @@ from crucible.model.change import born, changed
 from crucible.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, StaleVersion, Unauthenticated
 from crucible.model.ids import Digest, JobId, TaskId, TokenId, UserId
 from crucible.model.job import Desired, Job, JobSubmitted
-from crucible.model.record import Principal, Role, Token, User
+from crucible.model.record import Prediction, Principal, Role, Token, User
 from crucible.model.spec import JobSpec, Strategy
 from crucible.model.task import Task, TaskCreated, TaskPhase
 from crucible.ports.blobs import Blobs
@@ -47,31 +48,37 @@ class Service:
         code_digest: Digest | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        job, plan = await self._admit(who, name, spec_yaml, code_digest)
-        return await self._enter(job, plan, who, idempotency_key)
+        job, planned = await self._admit(who, name, spec_yaml, code_digest)
+        return await self._enter(job, planned, who, idempotency_key)
 
     async def _admit(
         self, who: Principal, name: str | None, spec_yaml: str, code_digest: Digest | None
-    ) -> tuple[Job, PlanView]:
+    ) -> tuple[Job, Planned]:
         """The job, and the plan it is submitted with."""
         now = self._context.clock.now()
         spec = specs.load(spec_yaml, now=now).spec
         admission.admit(spec, now)
-        made, cpu_ms = await self._planner.admit(spec)
+        planned = await self._planner.admit(spec)
         if needs_code(spec) and code_digest is None:
             raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")
         if code_digest is not None and not await self._blobs.has(code_digest):
             raise InvalidRequest(f"the code {code_digest} is not here; upload it to /v1/packages first")
         job = new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
         self._context.remember_spec(job.id, spec)
-        return job, plan_view(made, now, cpu_ms)
+        return job, planned
 
-    async def _enter(self, job: Job, plan: PlanView, who: Principal, idempotency_key: str | None) -> Job:
-        now = job.created_at
+    async def _enter(self, job: Job, planned: Planned, who: Principal, idempotency_key: str | None) -> Job:
+        now, store, expected = job.created_at, self._context.store, expectation(job, planned)
+        job = replace(job, cost_estimated_microusd=expected[0].estimated_cost if expected else None)
         task = Task(id=TaskId(self._context.ids.new("task")), job_id=job.id, index=0, created_at=now)
         changes = [born(job, JobSubmitted(now)), born(task, TaskCreated(now))]
-        store = self._context.store
-        job_id = await store.submit(changes, idempotency_key=idempotency_key, user_id=who.user_id, plan=plan)
+        job_id = await store.submit(
+            changes,
+            idempotency_key=idempotency_key,
+            user_id=who.user_id,
+            plan=planned.view,
+            records=expected,
+        )
         self._placer.want()
         return job if job_id == job.id else await store.job(job_id)
 
@@ -140,9 +147,9 @@ class Service:
         return job
 
     async def _again(self, who: Principal, origin: Job, idempotency_key: str | None, *, keep_lineage: bool) -> Job:
-        job, plan = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
+        job, planned = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
         lineage = origin.lineage if keep_lineage else job.id
-        return await self._enter(replace(job, origin=origin.id, lineage=lineage), plan, who, idempotency_key)
+        return await self._enter(replace(job, origin=origin.id, lineage=lineage), planned, who, idempotency_key)
 
     # --- explaining -------------------------------------------------------------------------------
 
@@ -285,6 +292,13 @@ def new_job(
         created_at=now,
         updated_at=now,
     )
+
+
+def expectation(job: Job, planned: Planned) -> tuple[Prediction, ...]:
+    """Of a job that goes on from a checkpoint nobody knows how much is left."""
+    if planned.expected is None or job.lineage != job.id:
+        return ()
+    return (replace(planned.expected, job_id=job.id),)
 
 
 def default_name(spec: JobSpec) -> str:

@@ -1,17 +1,18 @@
 """Drive one task, and derive one job: look, decide, record. Neither talks to a provider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from crucible.core import job as jobs
 from crucible.core.step import advance
 from crucible.engine.context import Context
+from crucible.engine.telemetry import Telemetry
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change, changed
 from crucible.model.errors import StaleClaim, StaleVersion
 from crucible.model.ids import JobId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node
-from crucible.model.record import Artifact, ArtifactType
+from crucible.model.record import Artifact, ArtifactType, Record
 from crucible.model.task import Task, TaskPhase
 from crucible.model.tree import TaskTree
 
@@ -60,8 +61,9 @@ def may_free_or_want(changed: object) -> bool:
 
 
 class JobReconciler:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, telemetry: Telemetry) -> None:
         self._context = context
+        self._telemetry = telemetry
 
     async def step(self, job_id: JobId) -> None:
         """Make the job's status follow from its tasks. No claim: two servers derive the same."""
@@ -74,15 +76,19 @@ class JobReconciler:
         if not changes:
             return
         try:
-            await store.commit(changes, self._left_behind(after), label="job.status")
+            await store.commit(changes, await self._left_behind(after), label="job.status")
         except StaleVersion:
             self._context.wakes.wake("job", job_id)
         self._context.hub.notify(job_id)
 
-    def _left_behind(self, job: Job) -> tuple[Artifact, ...]:
-        """What a finished job leaves for people to find."""
-        if not job.status.is_terminal or job.started_at is None:
+    async def _left_behind(self, job: Job) -> Sequence[Record]:
+        """What a finished job leaves: what it took beside what was expected, and files for people to find."""
+        if not job.status.is_terminal:
             return ()
+        outcome = await self._telemetry.outcome(job)
+        return (outcome,) if job.started_at is None else (outcome, *self._files(job))
+
+    def _files(self, job: Job) -> tuple[Artifact, ...]:
         now = self._context.clock.now()
         kinds = ((ArtifactType.LOG, "logs"), (ArtifactType.METRICS, "metrics"))
         return tuple(

@@ -62,7 +62,34 @@ class Checkpoint:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-Record = Allocation | Artifact | Checkpoint
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What was expected of a job and what came of it: estimates when it is planned, the rest when it has ended. Written
+    again, what is None is left as it was."""
+
+    job_id: JobId
+    framework: str | None = None
+    model_class: str | None = None  # "llm", "llm/inference" where it serves
+    team: str | None = None
+    planned_on: str | None = None  # machines: "2 × aws/p4d.24xlarge"
+    gpu: str | None = None
+    gpus: int | None = None  # of all machines
+    nodes: int | None = None
+    estimated_hours: float | None = None  # in which ranks run: without the start, with what interruptions cost
+    estimated_cost: MicroUsd | None = None
+    origin: str | None = None  # of the hours: an Origin of core.perf
+    book_hours: float | None = None  # of the work, by the shipped speeds alone
+    status: str | None = None  # how it ended
+    ran_on: str | None = None  # as planned_on
+    attempts: int | None = None  # that ran
+    actual_hours: float | None = None
+    actual_cost: MicroUsd | None = None
+    steps: int | None = None
+    rate: float | None = None  # steps per second
+    ended_at: datetime | None = None
+
+
+Record = Allocation | Artifact | Checkpoint | Prediction
 
 
 # --- not events: they bump no version and may be written late or together -------------------------
@@ -89,26 +116,6 @@ class Progress:
     total_steps: int | None = None
     fraction: float | None = None  # 0 … 1
     metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """What was expected of a job and what came of it: estimates when it is planned, the rest when it has ended."""
-
-    job_id: JobId
-    framework: str | None = None
-    model_class: str | None = None
-    team: str | None = None
-    gpu: str | None = None
-    gpus: int | None = None
-    nodes: int | None = None
-    estimated_hours: float | None = None
-    estimated_cost: MicroUsd | None = None
-    actual_hours: float | None = None
-    actual_cost: MicroUsd | None = None
-    steps: int | None = None
-    rate: float | None = None  # steps per second
-    ended_at: datetime | None = None
 
 
 # --- people ---------------------------------------------------------------------------------------

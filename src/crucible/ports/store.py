@@ -108,6 +108,8 @@ class PredictionQuery:
     model_class: str | None = None
     gpu: str | None = None
     team: str | None = None
+    status: str | None = None
+    teaches: bool = False  # only those whose hours came from speeds
     limit: int = 1000
 
 
@@ -181,9 +183,10 @@ class Store(Protocol):
         idempotency_key: str | None,
         user_id: UserId,
         plan: Mapping[str, Any] | None = None,
+        records: Sequence[Record] = (),
     ) -> JobId:
-        """Commit a new job with its tasks and its plan. With a key that this user used before: write nothing and return the first
-        job's id, or raise Conflict if that job had another spec."""
+        """Commit a new job with its tasks, its plan and what is expected of it. With a key that this user used before:
+        write nothing and return the first job's id, or raise Conflict if that job had another spec."""
         ...
 
     async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:

@@ -15,11 +15,12 @@ from crucible.model.errors import InvariantBroken, StaleVersion
 from crucible.model.ids import JobId, LeaseId
 from crucible.model.job import Job, JobStatus, JobStatusChanged, JobSubmitted
 from crucible.model.lease import Node
-from crucible.model.record import Allocation, Artifact, Checkpoint, Record
+from crucible.model.record import Allocation, Artifact, Checkpoint, Prediction, Record
 from crucible.store import record_tables as r
 from crucible.store import tables as t
 from crucible.store.entities import KINDS, RANKS, Kind
 from crucible.store.mapping import Rows, clean, micros, to_json
+from crucible.store.plans import save_prediction
 from crucible.store.sql import Sql, Transaction, UniqueViolated
 
 ALLOCATIONS = Rows(Allocation, r.allocations, columns={"is_spot": "spot"})
@@ -248,6 +249,8 @@ def write_records(tx: Transaction, records: Sequence[Record]) -> None:
                 tx.run(_ARTIFACT, ARTIFACTS.pack(record))
             case Checkpoint():
                 tx.run(_CHECKPOINT, CHECKPOINTS.pack(record))
+            case Prediction():
+                save_prediction(tx, record)
 
 
 def _allocate(tx: Transaction, allocation: Allocation) -> None:

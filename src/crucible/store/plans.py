@@ -68,15 +68,17 @@ def prediction(tx: Transaction, job_id: JobId) -> Prediction | None:
 
 
 def predictions(tx: Transaction, query: PredictionQuery) -> Sequence[Prediction]:
-    names = ("framework", "model_class", "gpu", "team")
+    names = ("framework", "model_class", "gpu", "team", "status")
     given = {name: value for name in names if (value := getattr(query, name)) is not None}
-    return PREDICTIONS.unpack_all(tx.rows(_ended(frozenset(given)), limit=query.limit, **given))
+    return PREDICTIONS.unpack_all(tx.rows(_ended(frozenset(given), query.teaches), limit=query.limit, **given))
 
 
 @cache
-def _ended(given: frozenset[str]) -> Sql:
+def _ended(given: frozenset[str], teaches: bool) -> Sql:
     columns = prediction_table.c
     query = select(*PREDICTIONS.columns).where(columns.ended_at.is_not(None))
+    if teaches:
+        query = query.where(columns.book_hours.is_not(None))
     for name in sorted(given):
         query = query.where(columns[name] == bindparam(name))
     return Sql(query.order_by(columns.ended_at.desc(), columns.job_id).limit(bindparam("limit")))

@@ -15,6 +15,7 @@ from crucible.store.columns import (
     moment,
     money,
     number,
+    partial_index,
     whole,
     word,
 )
@@ -93,12 +94,18 @@ predictions = Table(
     word("framework", null=True),
     word("model_class", null=True),
     word("team", null=True),
+    word("planned_on", null=True),
     word("gpu", null=True),
     whole("gpus", null=True),
     whole("nodes", null=True),
     number("estimated_hours", null=True),
     money("estimated_cost_microusd", null=True),
     dollars("estimated_cost_usd", "estimated_cost_microusd"),
+    word("origin", null=True),
+    number("book_hours", null=True),
+    word("status", null=True),
+    word("ran_on", null=True),
+    whole("attempts", null=True),
     number("actual_hours", null=True),
     money("actual_cost_microusd", null=True),
     dollars("actual_cost_usd", "actual_cost_microusd"),
@@ -107,6 +114,7 @@ predictions = Table(
     moment("ended_at", null=True),
 )
 Index("ix_predictions_newest", predictions.c.ended_at)
+partial_index("ix_predictions_teaching", predictions.c.ended_at, where="book_hours IS NOT NULL")
 
 # --- people -------------------------------------------------------------------------------------------
 

@@ -128,9 +128,10 @@ class SqlStore:
         idempotency_key: str | None,
         user_id: UserId,
         plan: Mapping[str, Any] | None = None,
+        records: Sequence[Record] = (),
     ) -> JobId:
         return await self._runner.write(
-            lambda tx: submissions.submit(tx, changes, idempotency_key, user_id, plan), label="submit"
+            lambda tx: submissions.submit(tx, changes, idempotency_key, user_id, plan, records), label="submit"
         )
 
     async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:

@@ -10,6 +10,7 @@ from crucible.model.change import Change
 from crucible.model.errors import Conflict, InvariantBroken
 from crucible.model.ids import JobId, UserId
 from crucible.model.job import Job
+from crucible.model.record import Record
 from crucible.store import tables as t
 from crucible.store.commits import commit
 from crucible.store.mapping import clean
@@ -35,11 +36,12 @@ def submit(
     key: str | None,
     user_id: UserId,
     plan: Mapping[str, Any] | None,
+    records: Sequence[Record],
 ) -> JobId:
     job = _job_in(changes)
     if key is not None and not _is_first(tx, job, key, user_id):
         return _first(tx, job, key, user_id)
-    commit(tx, changes, (), lambda _: None)
+    commit(tx, changes, records, lambda _: None)
     if plan is not None:
         save_plan(tx, job.id, plan, job.created_at)
     return job.id

@@ -1,8 +1,10 @@
 """What past jobs say of speeds takes over as it accrues (requirement C4), and how good predictions were (C10)."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from crucible.catalog import benchmarks, facts
 from crucible.core.perf import Origin
 from crucible.core.speed_fit import Kind
 from crucible.core.speeds import Factor, SpeedBook, make_book
-from crucible.core.telemetry import Observation, accuracy_of, factors_of, observed
+from crucible.core.telemetry import Observation, accuracy_of, factors_of, observation_of, scores_of
 from crucible.model.catalog import Gpu
-from crucible.model.spec import Framework, JobSpec, ModelClass, Workload
+from crucible.model.ids import JobId
+from crucible.model.record import Prediction
+from crucible.model.spec import ModelClass
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 LLM = Kind(ModelClass.LLM)
@@ -108,12 +112,32 @@ def test_the_book_uses_the_most_particular_factor() -> None:
     assert np.isnan(after.speed[2])
 
 
-SPEC = JobSpec(framework=Framework.PYTORCH_DDP, team="mine", workload=Workload(model_class=ModelClass.LLM))
+def done(**changes: Any) -> Prediction:
+    """A job that ran as it was planned."""
+    whole = Prediction(
+        job_id=JobId("j"),
+        framework="pytorch",
+        model_class="llm",
+        team="mine",
+        planned_on="1 × aws/p5.48xlarge",
+        gpu="H100-SXM",
+        origin=Origin.MEASURED,
+        book_hours=4.0,
+        status="completed",
+        ran_on="1 × aws/p5.48xlarge",
+        attempts=1,
+        actual_hours=8.0,
+        ended_at=NOW,
+    )
+    return replace(whole, **changes)
 
 
 def test_a_finished_run_is_an_observation() -> None:
-    one = observed(SPEC, book(), gpu="H100-SXM", origin=Origin.MEASURED, predicted_h=4, actual_h=8, at=NOW)
-    assert one == seen(0.5, team="mine")
+    assert observation_of(done(), book()) == seen(0.5, team="mine")
+
+
+def test_a_gpu_is_known_by_any_of_its_names() -> None:
+    assert observation_of(done(gpu="NVIDIA H100 SXM"), book()) == seen(0.5, team="mine")
 
 
 @pytest.mark.parametrize(
@@ -121,16 +145,29 @@ def test_a_finished_run_is_an_observation() -> None:
     [(Origin.RECKONED, 8.0, 1.0), (Origin.SCALED, 8.0, 0.25), (Origin.MEASURED, 0.5, 0.5)],
 )
 def test_short_runs_and_estimates_of_users_count_less(origin: Origin, hours: float, weight: float) -> None:
-    one = observed(SPEC, book(), gpu="H100-SXM", origin=origin, predicted_h=4, actual_h=hours, at=NOW)
+    one = observation_of(done(origin=origin, actual_hours=hours), book())
     assert one is not None and one.weight == weight
 
 
 @pytest.mark.parametrize(
-    ("gpu", "origin", "hours"),
-    [("H100-SXM", Origin.GIVEN, 8.0), ("slot", Origin.MEASURED, 8.0), ("H100-SXM", Origin.MEASURED, 0.0)],
+    "changes",
+    [
+        {"origin": Origin.GIVEN},
+        {"origin": None},
+        {"gpu": "slot"},
+        {"gpu": None},
+        {"actual_hours": 0.0},
+        {"actual_hours": None},
+        {"book_hours": None},
+        {"status": "failed"},
+        {"attempts": 2},
+        {"ran_on": "1 × aws/p4d.24xlarge"},
+        {"ended_at": None},
+    ],
+    ids=str,
 )
-def test_some_runs_say_nothing_of_a_gpu(gpu: str, origin: Origin, hours: float) -> None:
-    assert observed(SPEC, book(), gpu=gpu, origin=origin, predicted_h=4, actual_h=hours, at=NOW) is None
+def test_some_runs_say_nothing_of_a_gpu(changes: dict[str, Any]) -> None:
+    assert observation_of(done(**changes), book()) is None
 
 
 @given(st.lists(st.floats(0.2, 5.0), min_size=1, max_size=30))
@@ -153,3 +190,24 @@ def test_accuracy_is_the_error_as_a_share_of_what_happened() -> None:
 def test_nothing_to_compare_is_no_accuracy() -> None:
     assert accuracy_of([]) is None
     assert accuracy_of([(1.0, 0.0)]) is None
+
+
+def test_scores_are_of_completed_jobs_together_and_of_each_gpu_and_kind() -> None:
+    rows = [
+        done(estimated_hours=8.0),
+        done(estimated_hours=12.0, estimated_cost=30_000_000, actual_cost=20_000_000),
+        done(gpu="A100-80GB", model_class="vision", estimated_hours=8.8),
+        done(gpu="L4", estimated_hours=None),
+        done(status="cancelled", estimated_hours=1.0),
+    ]
+    everything, h100, a100 = scores_of(rows)
+    assert everything.gpu is None and everything.hours is not None and everything.cost is not None
+    assert (everything.hours.count, everything.cost.count) == (3, 1)
+    assert everything.hours.within == pytest.approx(2 / 3)
+    assert (h100.gpu, h100.model_class, h100.hours and h100.hours.median_error) == ("H100-SXM", "llm", 0.25)
+    assert (a100.gpu, a100.model_class, a100.cost) == ("A100-80GB", "vision", None)
+
+
+def test_without_jobs_there_is_one_empty_score() -> None:
+    (everything,) = scores_of([])
+    assert everything.hours is None and everything.cost is None

@@ -97,12 +97,19 @@ def create_predictions() -> None:
     op.create_table(
         "predictions",
         sa.Column("job_id", sa.Text(), nullable=False),
-        *(sa.Column(name, sa.Text(), nullable=True) for name in ("framework", "model_class", "team", "gpu")),
+        *(sa.Column(name, sa.Text(), nullable=True) for name in ("framework", "model_class", "team")),
+        sa.Column("planned_on", sa.Text(), nullable=True),
+        sa.Column("gpu", sa.Text(), nullable=True),
         sa.Column("gpus", sa.Integer(), nullable=True),
         sa.Column("nodes", sa.Integer(), nullable=True),
         sa.Column("estimated_hours", sa.Double(), nullable=True),
         sa.Column("estimated_cost_microusd", sa.BigInteger(), nullable=True),
         dollars("estimated_cost_usd", "estimated_cost_microusd"),
+        sa.Column("origin", sa.Text(), nullable=True),
+        sa.Column("book_hours", sa.Double(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=True),
+        sa.Column("ran_on", sa.Text(), nullable=True),
+        sa.Column("attempts", sa.Integer(), nullable=True),
         sa.Column("actual_hours", sa.Double(), nullable=True),
         sa.Column("actual_cost_microusd", sa.BigInteger(), nullable=True),
         dollars("actual_cost_usd", "actual_cost_microusd"),
@@ -113,6 +120,10 @@ def create_predictions() -> None:
         sa.PrimaryKeyConstraint("job_id", name="pk_predictions"),
     )
     op.create_index("ix_predictions_newest", "predictions", ["ended_at"])
+    teaching = sa.text("book_hours IS NOT NULL")
+    op.create_index(
+        "ix_predictions_teaching", "predictions", ["ended_at"], sqlite_where=teaching, postgresql_where=teaching
+    )
 
 
 def key_columns() -> list[sa.Column[str]]:

@@ -1,0 +1,96 @@
+"""What was planned just now, for whoever asks the same again: a burst of equal jobs is thought about once."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from crucible.core.offers import OfferTable
+from crucible.core.perf import SpeedBook
+from crucible.core.proposal import Proposal
+from crucible.engine.plan_view import PlanView
+from crucible.model.record import Prediction
+from crucible.model.spec import JobSpec, Retry, Strategy
+
+REMEMBERED = 256
+# Odds of a deadline and ages of prices move with the clock; plans a minute apart are told apart.
+HOLDS_FOR = timedelta(minutes=1)
+
+# What a job runs, not where: planning never sees it, so jobs that differ only in this have the same plan.
+UNSEEN: Mapping[str, Any] = {
+    "name": None,
+    "entrypoint": None,
+    "args": (),
+    "command": (),
+    "code": None,
+    "setup": (),
+    "env": {},
+    "volumes": {},
+    "model": None,
+    "retry": Retry(),
+    "timeout": None,
+    "priority": 0,
+    "project": None,
+}
+SEEN = tuple(field.name for field in fields(JobSpec) if field.name not in UNSEEN)
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan of a job that is to run, as it is stored, and what is expected of it."""
+
+    view: PlanView
+    expected: Prediction | None  # its job is yet to be named
+
+
+def essence(spec: JobSpec) -> JobSpec:
+    """What planning sees of a job."""
+    return replace(spec, **UNSEEN)
+
+
+class Answers:
+    """About one table, one book of speeds and one minute."""
+
+    def __init__(self, table: OfferTable, book: SpeedBook, now: datetime) -> None:
+        self.table = table
+        self.book = book
+        self.now = now
+        self._plans: Memory[Planned] = Memory()
+        self._proposals: Memory[Proposal] = Memory()
+
+    def hold(self, table: OfferTable, book: SpeedBook, now: datetime) -> bool:
+        return self.table is table and self.book is book and timedelta(0) <= now - self.now < HOLDS_FOR
+
+    def plan(self, spec: JobSpec, make: Callable[[], Planned]) -> Planned:
+        return self._plans.recall(key_of(spec), make)
+
+    def proposal(
+        self, spec: JobSpec, strategy: Strategy | None, offers: OfferTable, make: Callable[[], Proposal]
+    ) -> Proposal:
+        """`offers` are the table, or the table as if nothing were taken."""
+        return self._proposals.recall((key_of(spec), strategy, offers is self.table), make)
+
+
+class Memory(Generic[V]):
+    """The newest few."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, V] = OrderedDict()
+
+    def recall(self, key: Hashable, make: Callable[[], V]) -> V:
+        try:
+            known = self._known.get(key)
+        except TypeError:  # a sweep or shards are open mappings: such a job is thought about every time
+            return make()
+        if known is None:
+            known = self._known[key] = make()
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return known
+
+
+def key_of(spec: JobSpec) -> Hashable:
+    return tuple(getattr(spec, name) for name in SEEN)
