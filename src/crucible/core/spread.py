@@ -227,15 +227,26 @@ def undominated(program: Program, caps: Caps) -> Ints:
     region where regions are capped. What can run out is kept."""
     region = program.region if caps.per_region < caps.tasks else np.zeros_like(program.region)
     price = program.price if np.isfinite(caps.price) else np.zeros_like(program.price)
-    kept = np.flatnonzero(program.stock != UNKNOWN).tolist()
+    endless = np.flatnonzero(program.stock == UNKNOWN)
+    few = cheapest_of_alike(np.stack([region, program.room]), program.cost, price, endless)
     best: list[int] = []
-    for index in np.lexsort((price, -program.room, program.cost)).tolist():
-        if program.stock[index] == UNKNOWN:
-            better = np.array(best, dtype=np.int64)
-            beaten = (region[better] == region[index]) & (program.room[better] >= program.room[index])
-            if not np.any(beaten & (price[better] <= price[index])):
-                best.append(index)
-    return np.array(sorted([*kept, *best]), dtype=np.int64)
+    for index in few[np.lexsort((price[few], -program.room[few], program.cost[few]))].tolist():
+        better = np.array(best, dtype=np.int64)
+        beaten = (region[better] == region[index]) & (program.room[better] >= program.room[index])
+        if not np.any(beaten & (price[better] <= price[index])):
+            best.append(index)
+    return np.sort(np.concatenate([np.flatnonzero(program.stock != UNKNOWN), np.array(best, dtype=np.int64)]))
+
+
+def cheapest_of_alike(kind: Ints, cost: Floats, price: Floats, among: Ints) -> Ints:
+    """Of each kind what no cheaper one also undercuts per hour: a quick look that leaves few."""
+    order = among[np.lexsort((among, price[among], cost[among], *kind[:, among]))]
+    starts = np.flatnonzero(np.any(np.diff(kind[:, order], axis=1, prepend=-1) != 0, axis=0))
+    left = [np.zeros(0, dtype=np.int64)]
+    for alike in np.split(order, starts[1:]) if len(order) else []:
+        least = np.minimum.accumulate(price[alike])
+        left.append(alike[np.concatenate([[True], price[alike][1:] < least[:-1]])])
+    return np.concatenate(left)
 
 
 def part_of(program: Program, kept: Ints) -> Program:
