@@ -2,7 +2,7 @@
 jobs took. Planning itself is `core.plan`; every proposal is checked before anybody sees it."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,6 +22,8 @@ from crucible.model.offer import Offer
 from crucible.model.spec import JobSpec, Strategy
 
 OFFERS_FRESH_S = 1.0
+# What sellers list is as old as its table: even if nothing changes, it is dated anew so often.
+DATED_S = 60.0
 
 
 class Known(Protocol):
@@ -45,6 +47,16 @@ class Knowledge:
 NO_KNOWLEDGE = Knowledge(make_table((), ()), make_book((), ()))
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The table with what sellers listed, and when they were asked last."""
+
+    looked_at: float
+    made_at: float
+    offers: Sequence[Offer]
+    table: OfferTable
+
+
 class Planner:
     def __init__(
         self,
@@ -60,7 +72,7 @@ class Planner:
         self._offers = offers
         self._telemetry = telemetry
         self._priced: tuple[int, OfferTable] | None = None
-        self._live: tuple[float, Sequence[Offer], OfferTable] | None = None
+        self._live: Live | None = None
         self._answers: Answers | None = None
 
     async def table(self) -> OfferTable:
@@ -70,14 +82,13 @@ class Planner:
             shipped = self._knowledge.table
             self._priced, self._live = (version, with_prices(shipped, prices) if version else shipped), None
         priced, now = self._priced[1], self._context.clock.monotonic()
-        if self._live is None or now - self._live[0] > OFFERS_FRESH_S:
+        if self._live is None or now - self._live.looked_at > OFFERS_FRESH_S:
             offers = await self._offers()
-            if self._live is None or offers != self._live[1]:
-                table = with_live(priced, offers, self._context.clock.now())
+            if self._live is not None and offers == self._live.offers and now - self._live.made_at < DATED_S:
+                self._live = replace(self._live, looked_at=now)
             else:
-                table = self._live[2]
-            self._live = (now, offers, table)
-        return self._live[2]
+                self._live = Live(now, now, offers, with_live(priced, offers, self._context.clock.now()))
+        return self._live.table
 
     async def propose(self, spec: JobSpec, strategy: Strategy | None = None) -> tuple[Proposal, float]:
         """The proposal and the milliseconds of CPU it took."""
