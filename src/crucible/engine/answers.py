@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.proposal import Proposal
-from crucible.engine.plan_view import PlanView
 from crucible.model.record import Prediction
 from crucible.model.spec import JobSpec, Retry, Strategy
 
@@ -40,9 +39,9 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan of a job that is to run, as it is stored, and what is expected of it."""
+    """The plan of a job that is to run, and what is expected of it."""
 
-    view: PlanView
+    text: str  # of its view, as JSON: written once for all jobs that share it
     expected: Prediction | None  # its job is yet to be named
 
 

@@ -1,6 +1,7 @@
 """Plans with what is known now: the shipped catalog, prices told since, what sellers list at this moment, and what past
 jobs took. Planning itself is `core.plan`; every proposal is checked before anybody sees it."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +19,7 @@ from crucible.engine.context import Context
 from crucible.engine.plan_view import listing_view, plan_view
 from crucible.engine.telemetry import Telemetry
 from crucible.model.catalog import Price
+from crucible.model.encoding import encode
 from crucible.model.offer import Offer
 from crucible.model.spec import JobSpec, Strategy
 
@@ -127,7 +129,7 @@ class Planner:
         way = made.runnable or ask(spec, None, answers.table.emptied).runnable
         cpu_ms = (self._context.clock.cpu() - began) * 1000
         expected = None if way is None else prediction.expected(spec, way, answers.table, self._telemetry.shipped())
-        return Planned(plan_view(made, now, cpu_ms), expected)
+        return Planned(json.dumps(encode(plan_view(made, now, cpu_ms))), expected)
 
     def _ask(
         self, spec: JobSpec, strategy: Strategy | None, table: OfferTable, book: SpeedBook, now: datetime

@@ -76,7 +76,7 @@ class Service:
             changes,
             idempotency_key=idempotency_key,
             user_id=who.user_id,
-            plan=planned.view,
+            plan=planned.text,
             records=expected,
         )
         self._placer.want()

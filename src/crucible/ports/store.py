@@ -182,11 +182,11 @@ class Store(Protocol):
         *,
         idempotency_key: str | None,
         user_id: UserId,
-        plan: Mapping[str, Any] | None = None,
+        plan: str | None = None,
         records: Sequence[Record] = (),
     ) -> JobId:
-        """Commit a new job with its tasks, its plan and what is expected of it. With a key that this user used before:
-        write nothing and return the first job's id, or raise Conflict if that job had another spec."""
+        """Commit a new job with its tasks, its plan as JSON, and what is expected of it. With a key that this user used
+        before: write nothing and return the first job's id, or raise Conflict if that job had another spec."""
         ...
 
     async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:

@@ -32,7 +32,11 @@ _PLAN = Sql(select(plan_table.c.body).where(plan_table.c.job_id == bindparam("jo
 
 
 def save_plan(tx: Transaction, job_id: JobId, body: Mapping[str, Any], now: datetime) -> None:
-    tx.run(_SAVE_PLAN, {"job_id": job_id, "body": to_json(body), "created_at": micros(now)})
+    save_plan_text(tx, job_id, to_json(body), now)
+
+
+def save_plan_text(tx: Transaction, job_id: JobId, text: str, now: datetime) -> None:
+    tx.run(_SAVE_PLAN, {"job_id": job_id, "body": text, "created_at": micros(now)})
 
 
 def plan(tx: Transaction, job_id: JobId) -> Mapping[str, Any] | None:

@@ -127,7 +127,7 @@ class SqlStore:
         *,
         idempotency_key: str | None,
         user_id: UserId,
-        plan: Mapping[str, Any] | None = None,
+        plan: str | None = None,
         records: Sequence[Record] = (),
     ) -> JobId:
         return await self._runner.write(

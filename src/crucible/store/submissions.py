@@ -1,7 +1,6 @@
 """Submitting a job once, however often the request arrives."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -14,7 +13,7 @@ from crucible.model.record import Record
 from crucible.store import tables as t
 from crucible.store.commits import commit
 from crucible.store.mapping import clean
-from crucible.store.plans import save_plan
+from crucible.store.plans import save_plan_text
 from crucible.store.sql import Sql, Transaction
 
 _K = t.idempotency_keys.c
@@ -35,7 +34,7 @@ def submit(
     changes: Sequence[Change],
     key: str | None,
     user_id: UserId,
-    plan: Mapping[str, Any] | None,
+    plan: str | None,
     records: Sequence[Record],
 ) -> JobId:
     job = _job_in(changes)
@@ -43,7 +42,7 @@ def submit(
         return _first(tx, job, key, user_id)
     commit(tx, changes, records, lambda _: None)
     if plan is not None:
-        save_plan(tx, job.id, plan, job.created_at)
+        save_plan_text(tx, job.id, plan, job.created_at)
     return job.id
 
 
