@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from crucible.api.access import TABLE
 from crucible.client import price_shapes, shapes
 from crucible.client.api import Client
-from crucible.wire import prices, recommendations, rest
+from crucible.wire import predictions, prices, recommendations, rest
 from doubles.http_server import Handler, Request, serving
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -24,6 +24,7 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.Cost, rest.Cost),
     (shapes.Timestamps, rest.Timestamps),
     (shapes.Progress, rest.Progress),
+    (shapes.Prediction, rest.Prediction),
     (shapes.JobView, rest.JobView),
     (shapes.JobBrief, rest.JobBrief),
     (shapes.JobPage, rest.JobPage),
@@ -42,6 +43,9 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.AvailabilityStatus, recommendations.AvailabilityItem),
     (shapes.BackendRecommendation, recommendations.BackendRecommendation),
     (shapes.Recommendations, recommendations.Recommendations),
+    (shapes.Accuracy, predictions.Accuracy),
+    (shapes.AccuracyGroup, predictions.AccuracyGroup),
+    (shapes.AccuracyReport, predictions.AccuracyReport),
     (price_shapes.Price, prices.PriceItem),
     (price_shapes.PriceSummary, prices.PriceSummary),
     (price_shapes.PricePage, prices.PricePage),
@@ -96,6 +100,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "refresh_prices": lambda client: client.refresh_prices(),
     "offers": lambda client: client.offers(),
     "compare": lambda client: client.compare("H100"),
+    "accuracy": lambda client: client.accuracy(),
     "me": lambda client: client.me(),
     "version": lambda client: client.version(),
     "nodes": lambda client: client.nodes(),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from crucible.cli.views.accuracy import accuracy_note, accuracy_table
 from crucible.cli.views.events import event_lines
 from crucible.cli.views.jobs import job_page, job_table
 from crucible.cli.views.plans import plan_lines
@@ -52,6 +53,16 @@ FAILED: Any = job(
     reason="rank 1 exited with 1 after 3 retries",
     origin="019a8c3f-0000-7000-8000-000000000009",
     timestamps=job()["timestamps"] | {"finished_at": "2026-01-17T11:02:03Z"},
+)
+COMPLETED: Any = job(
+    status="completed",
+    timestamps=job()["timestamps"] | {"finished_at": "2026-01-17T11:14:00Z"},
+    prediction={
+        "estimated_hours": 1.0,
+        "actual_hours": 1.2,
+        "estimated_cost_usd": 10.0,
+        "actual_cost_usd": 12.3456,
+    },
 )
 FAILED_ATTEMPTS: Any = [
     attempt(phase="ended", outcome="lost", reason="node-1 is gone", ended_at="2026-01-17T10:20:00Z"),
@@ -188,6 +199,22 @@ TOKENS: Any = [
 NODES: Any = [
     {"id": "node-1", "provider": "local", "region": "here", "state": "active", "devices": ["0", "1"], "job_id": "j"}
 ]
+HOURS = {"count": 12, "median_error": 0.081, "p90_error": 0.274, "bias": -0.031, "within": 0.75, "goal": 0.15}
+ACCURACY: Any = {
+    "jobs": 14,
+    "since": "2025-12-01T10:00:00Z",
+    "overall": {"gpu": None, "model_class": None, "hours": HOURS, "cost": HOURS | {"count": 3, "bias": 0.2}},
+    "groups": [
+        {"gpu": "H100-SXM", "model_class": "llm", "hours": HOURS | {"count": 9}, "cost": None},
+        {"gpu": "L4", "model_class": "vision/inference", "hours": HOURS | {"count": 3, "within": 0.0}, "cost": None},
+    ],
+}
+NOTHING_TO_COMPARE: Any = {
+    "jobs": 2,
+    "since": "2025-12-01T10:00:00Z",
+    "overall": {"gpu": None, "model_class": None, "hours": None, "cost": None},
+    "groups": [],
+}
 
 TEXTS = {
     "ps-80": lambda: job_table(JOBS, NOW, width=80),
@@ -195,6 +222,7 @@ TEXTS = {
     "ps-piped": lambda: job_table(JOBS, NOW, width=None),
     "ps-wide": lambda: job_table(JOBS, NOW, width=None, is_wide=True),
     "describe-running": lambda: job_page(job(), [attempt()], NOW),  # type: ignore[arg-type, list-item]
+    "describe-completed": lambda: job_page(COMPLETED, [], NOW),
     "describe-failed": lambda: job_page(FAILED, FAILED_ATTEMPTS, NOW),
     "why-failed": lambda: explain(FAILED, FAILED_ATTEMPTS, {}).lines(),
     "why-held": lambda: explain(job(desired="hold", status="pending", reason="held by ada"), [], {}).lines(),  # type: ignore[arg-type]
@@ -212,6 +240,8 @@ TEXTS = {
     "checkpoints": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
     "tokens": lambda: token_table(TOKENS, NOW, width=80),
     "nodes": lambda: node_table(NODES, width=80),
+    "accuracy-100": lambda: [*accuracy_table(ACCURACY, width=100), accuracy_note(ACCURACY)],
+    "accuracy-nothing": lambda: [*accuracy_table(NOTHING_TO_COMPARE, width=80), accuracy_note(NOTHING_TO_COMPARE)],
 }
 
 

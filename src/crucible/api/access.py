@@ -56,6 +56,8 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/prices/history"): Access.MEMBER,
     ("GET", "/v1/prices/sources"): Access.MEMBER,
     ("POST", "/v1/prices/refresh"): Access.ADMIN,
+    # what came of it
+    ("GET", "/v1/predictions/accuracy"): Access.MEMBER,
     # people and machines
     ("GET", "/v1/me"): Access.MEMBER,
     ("GET", "/v1/tokens"): Access.MEMBER,

@@ -16,6 +16,7 @@ from crucible.api.live import LiveRoutes
 from crucible.api.logs import LogRoutes
 from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
+from crucible.api.predictions import PredictionRoutes
 from crucible.api.prices import PriceRoutes
 from crucible.api.pulse import Pulse
 from crucible.api.recommendations import RecommendationRoutes
@@ -48,6 +49,7 @@ def create_app(deps: Deps) -> FastAPI:
         HistoryRoutes(deps),
         PlanningRoutes(deps),
         PriceRoutes(deps),
+        PredictionRoutes(deps),
         RecommendationRoutes(deps),
         PeopleRoutes(deps),
         SystemRoutes(deps, app, shutdown),

@@ -84,7 +84,9 @@ class JobRoutes:
 
 
 async def described(deps: Deps, job: Job) -> dict[str, object]:
-    return views.job_view(job, await deps.store.job_tasks(job.id), await deps.store.progress(job.id))
+    store = deps.store
+    came = await store.prediction(job.id) if job.status.is_terminal else None
+    return views.job_view(job, await store.job_tasks(job.id), await store.progress(job.id), came)
 
 
 def _statuses(text: str) -> frozenset[JobStatus]:

@@ -6,7 +6,7 @@ from typing import Any
 from crucible.model.attempt import Attempt, Rank
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node
-from crucible.model.record import Artifact, Checkpoint, Progress, Token, User
+from crucible.model.record import Artifact, Checkpoint, Prediction, Progress, Token, User
 from crucible.model.task import Task
 from crucible.model.units import usd
 from crucible.ports.store import JobPage, JobSummary, LoggedEvent
@@ -21,7 +21,7 @@ def changed(job: Job) -> dict[str, Any]:
     return {"id": job.id, "status": job.status, "desired": job.desired, "reason": job.reason}
 
 
-def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress]) -> dict[str, Any]:
+def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress], came: Prediction | None) -> dict[str, Any]:
     return {
         "id": job.id,
         "name": job.name,
@@ -46,6 +46,17 @@ def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress]) -> d
         "team": job.team,
         "project": job.project,
         "code_digest": job.code_digest,
+        "prediction": None if came is None else prediction(came),
+    }
+
+
+def prediction(came: Prediction) -> dict[str, Any]:
+    """What was expected beside what came of it."""
+    return {
+        "estimated_hours": came.estimated_hours,
+        "actual_hours": came.actual_hours,
+        "estimated_cost_usd": None if came.estimated_cost is None else usd(came.estimated_cost),
+        "actual_cost_usd": None if came.actual_cost is None else usd(came.actual_cost),
     }
 
 

@@ -3,6 +3,7 @@
 from crucible.cli import exits
 from crucible.cli.output import Out
 from crucible.cli.session import connect
+from crucible.cli.views.accuracy import against_estimate
 from crucible.cli.views.jobs import cost
 from crucible.cli.watching import follow, leaving, wait_for_end
 from crucible.cli.wording import duration, moment
@@ -19,6 +20,8 @@ def hand_over(out: Out, made: Submitted, *, is_followed: bool) -> int:
     with leaving(out, job_id):
         job = _stay(out, job_id)
     out.note(ending(job))
+    if compared := against_estimate(job):
+        out.note(compared)
     return exits.of_job(job["status"])
 
 

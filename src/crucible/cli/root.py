@@ -36,6 +36,7 @@ COMMANDS: dict[str, Entry] = {
     "events": Entry("events:events", "What happened to a job, and when", LOOK),
     "metrics": Entry("metrics:metrics", "What a job measured: loss, accuracy, speed", LOOK),
     "wait": Entry("wait:wait", "Wait for a job; the exit code says how it ended", LOOK),
+    "accuracy": Entry("accuracy:accuracy", "How far estimates were from what jobs took", LOOK),
     "checkpoints": Entry("records:checkpoints", "Checkpoints a job has written", LOOK),
     "artifacts": Entry("records:artifacts", "Files a job has left behind", LOOK),
     "nodes": Entry("nodes:nodes", "Machines that work or could work", LOOK),

@@ -289,6 +289,19 @@ class Client:
         query: Query = {"gpu": gpu, "gpus": gpus, "hours": hours}
         return cast(price_shapes.Comparison, self._http.call("GET", "/v1/compare", query=query))
 
+    def accuracy(
+        self,
+        *,
+        gpu: str | None = None,
+        model_class: str | None = None,
+        framework: str | None = None,
+        team: str | None = None,
+        limit: int = 1000,
+    ) -> shapes.AccuracyReport:
+        """How far estimates were from what the newest completed jobs took."""
+        query: Query = {"gpu": gpu, "model_class": model_class, "framework": framework, "team": team, "limit": limit}
+        return cast(shapes.AccuracyReport, self._http.call("GET", "/v1/predictions/accuracy", query=query))
+
     # --- people and machines -----------------------------------------------------------------------
 
     def me(self) -> shapes.Me:

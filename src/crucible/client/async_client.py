@@ -163,6 +163,7 @@ class AsyncClient:
     refresh_prices = awaited(Client.refresh_prices)
     offers = awaited(Client.offers)
     compare = awaited(Client.compare)
+    accuracy = awaited(Client.accuracy)
     me = awaited(Client.me)
     version = awaited(Client.version)
     nodes = awaited(Client.nodes)

@@ -55,6 +55,15 @@ class JobBrief(TypedDict):
     finished_at: NotRequired[str | None]
 
 
+class Prediction(TypedDict):
+    """What was expected of a job and what came of it."""
+
+    estimated_hours: float | None
+    actual_hours: float | None
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -79,6 +88,7 @@ class JobView(TypedDict):
     code_digest: NotRequired[str | None]
     progress: NotRequired[Progress | None]
     attempts: NotRequired[dict[str, int]]
+    prediction: NotRequired[Prediction | None]
 
 
 class JobPage(TypedDict):
@@ -306,3 +316,28 @@ class Recommendations(TypedDict):
     recommendations: list[BackendRecommendation]  # the best first
     excluded: list[dict[str, Any]]
     spec_yaml: str
+
+
+class Accuracy(TypedDict):
+    """Errors are shares of what happened: 0.1 is 10 % off."""
+
+    count: int
+    median_error: float
+    p90_error: float
+    bias: float
+    within: float
+    goal: float
+
+
+class AccuracyGroup(TypedDict):
+    gpu: str | None
+    model_class: str | None
+    hours: Accuracy | None
+    cost: Accuracy | None
+
+
+class AccuracyReport(TypedDict):
+    jobs: int
+    since: str | None
+    overall: AccuracyGroup
+    groups: list[AccuracyGroup]

@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from crucible.model.errors import InvariantBroken
+from crucible.model.change import born
+from crucible.model.errors import InvariantBroken, StaleVersion
 from crucible.model.ids import JobId
+from crucible.model.job import JobStatus, JobStatusChanged, JobSubmitted
 from crucible.model.record import Prediction
 from crucible.model.units import MicroUsd
 from crucible.ports.store import PredictionQuery, Store
-from crucible.testing.specimens import LATER, NOW, submitted
+from crucible.testing.specimens import LATER, NOW, a_job, step, submitted
 
 BODY = {"chosen": {"price_usd": 3.5, "why": "cheapest – by far"}, "at": NOW, "rejections": [], "bound": None}
 
@@ -64,3 +67,36 @@ class PlanContract:
         assert list(await store.predictions(PredictionQuery(framework="jax", gpu="A100"))) == [ended[2], ended[0]]
         assert list(await store.predictions(PredictionQuery(team="ml", limit=1))) == [ended[2]]
         assert list(await store.predictions(PredictionQuery(model_class="llm"))) == []
+
+    async def test_what_is_expected_is_written_with_the_job(self, store: Store) -> None:
+        job = a_job("expected")
+        expected = Prediction(job_id=job.id, gpu="H100", estimated_hours=2.0, origin="reckoned", book_hours=1.5)
+        change = [born(job, JobSubmitted(NOW))]
+        await store.submit(change, idempotency_key=None, user_id=job.user_id, plan='{"tasks": 1}', records=[expected])
+        assert await store.prediction(job.id) == expected
+        assert await store.plan(job.id) == {"tasks": 1}
+
+    async def test_what_came_is_written_with_the_end_or_not_at_all(self, store: Store) -> None:
+        job, _ = await submitted(store)
+        end = Prediction(job_id=job.id, status="cancelled", attempts=0, actual_cost=MicroUsd(0), ended_at=LATER)
+        _, change = step(job, JobStatusChanged(LATER, JobStatus.CANCELLED))
+        await store.commit([change], [end], label="end")
+        assert await store.prediction(job.id) == end
+        with pytest.raises(StaleVersion):
+            await store.commit([change], [replace(end, attempts=7)], label="end")
+        assert await store.prediction(job.id) == end
+
+    async def test_jobs_that_completed_and_teach_are_found_among_the_others(self, store: Store) -> None:
+        rows = [("completed", 1.0), ("completed", None), ("failed", 1.0)]
+        for number, (status, hours) in enumerate(rows):
+            job, _ = await submitted(store, f"j{number}")
+            await store.save_prediction(
+                Prediction(job_id=job.id, status=status, book_hours=hours, ended_at=NOW + timedelta(hours=number))
+            )
+
+        async def found(**query: Any) -> list[str]:
+            return [one.job_id for one in await store.predictions(PredictionQuery(**query))]
+
+        assert await found(status="completed") == ["j1", "j0"]
+        assert await found(status="completed", teaches=True) == ["j0"]
+        assert await found(teaches=True) == ["j2", "j0"]

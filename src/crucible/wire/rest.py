@@ -134,6 +134,15 @@ class AttemptCounts(BaseModel):
     losses: int
 
 
+class Prediction(BaseModel):
+    """Hours are those in which ranks ran; null where nobody knows."""
+
+    estimated_hours: float | None
+    actual_hours: float | None
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+
+
 class JobView(BaseModel):
     id: str
     name: str
@@ -158,6 +167,7 @@ class JobView(BaseModel):
     team: str | None
     project: str | None
     code_digest: str | None
+    prediction: Prediction | None  # once it has ended
 
 
 class JobBrief(BaseModel):

@@ -150,6 +150,46 @@ def test_wait_ends_with_the_exit_code_of_the_job(crucible: Any, serve: Any, stat
     assert ran.out.strip() == f"resnet50 {status}"
 
 
+PREDICTION = {"estimated_hours": 1.0, "actual_hours": 1.5, "estimated_cost_usd": 0.0, "actual_cost_usd": 0.0}
+
+
+def test_wait_says_what_a_job_took_against_its_estimate(crucible: Any, serve: Any) -> None:
+    serve({f"GET /v1/jobs/{ID}": job(status="completed", prediction=PREDICTION)})
+    ran = crucible("wait", ID)
+    assert ran.err.strip() == "took 1h 30m, estimated 1h 00m (+50%); cost $0.00, estimated $0.00"
+    assert crucible("wait", ID, "-o", "json").err == ""
+    assert crucible("wait", ID, "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "prediction"),
+    [
+        ("failed", PREDICTION),
+        ("completed", PREDICTION | {"estimated_hours": None}),
+        ("completed", PREDICTION | {"actual_hours": None}),
+        ("completed", None),
+    ],
+)
+def test_without_an_estimate_or_an_end_nothing_is_compared(
+    crucible: Any, serve: Any, status: str, prediction: Any
+) -> None:
+    serve({f"GET /v1/jobs/{ID}": job(status=status, prediction=prediction)})
+    assert "estimated" not in crucible("wait", ID).err
+
+
+def test_accuracy_asks_for_what_the_options_say(crucible: Any, serve: Any) -> None:
+    nothing = {"gpu": None, "model_class": None, "hours": None, "cost": None}
+    said = {"jobs": 0, "since": None, "overall": nothing, "groups": []}
+    server = serve({"GET /v1/predictions/accuracy": said})
+    ran = crucible("accuracy", "--gpu", "L4", "--class", "llm", "--framework", "pytorch", "--team", "a", "--limit", "9")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nothing to compare: 0 completed jobs" in ran.err
+    asked = {"gpu": "L4", "model_class": "llm", "framework": "pytorch", "team": "a", "limit": "9"}
+    assert server.requests[0].query == asked
+    ran = crucible("accuracy", "-o", "json")
+    assert (json.loads(ran.out), ran.err) == (said, "")
+
+
 def test_wait_gives_up_with_exit_code_8(crucible: Any, serve: Any) -> None:
     serve(one_job())
     ran = crucible("wait", ID, "--timeout", "0.2")

@@ -17,6 +17,7 @@ def wait(out: Out, job: str, timeout: float | None) -> int:
     0 completed, 100 failed, 103 cancelled, 8 still running when the time was up. The job does not mind.
     """
     from crucible.cli.session import connect, find_job
+    from crucible.cli.views.accuracy import against_estimate
     from crucible.cli.watching import leaving, wait_for_end
 
     with connect(out) as client:
@@ -25,4 +26,6 @@ def wait(out: Out, job: str, timeout: float | None) -> int:
             ended = wait_for_end(client, job_id, timeout_s=timeout, on_trouble=out.trouble)
     reason = f": {ended['reason']}" if ended.get("reason") else ""
     out.show(ended, lambda: [] if out.quiet else [f"{ended['name']} {out.status(ended['status'])}{reason}"])
+    if not out.is_for_programs and (compared := against_estimate(ended)):
+        out.note(compared)
     return exits.of_job(ended["status"])

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from crucible.cli import wording
 from crucible.cli.table import Column, Row, draw, pairs, printable
+from crucible.cli.views.accuracy import against_estimate
 from crucible.client.shapes import Attempt, JobBrief, JobView
 
 # An id begins with the millisecond it was made in: this much of it tells a person's jobs apart, and commands take it in
@@ -72,6 +73,7 @@ def job_page(job: JobView, attempts: Sequence[Attempt], now: datetime, paint: Pa
         ("Started", wording.when(times["started_at"], now)),
         ("Finished", wording.when(times["finished_at"], now)),
         ("Ran", wording.span(times["started_at"], times["finished_at"], now)),
+        ("Estimate", against_estimate(job) or wording.NONE),
         *_owner(job),
     ]
     lines = pairs([(label, value) for label, value in rows if value != wording.NONE])
