@@ -193,12 +193,13 @@ def priced(table: OfferTable, ways: Ways) -> Ways:
     )
 
 
-def mixed(table: OfferTable, spot: Ways) -> Ways:
-    """Every way to put some machines of these gangs on demand, where the same type is sold so in the same zone."""
+def mixed(table: OfferTable, spot: Ways, usable: Bools) -> Ways:
+    """Every way to put some machines of these gangs on demand, where the same type is sold so in the same zone.
+    `usable`: offers that may be part of it."""
     chosen, firm_rows, firm = [], [], []
     for index in range(len(spot)):
         sibling = on_demand_sibling(table, int(spot.row[index]))
-        if sibling == UNKNOWN:
+        if sibling == UNKNOWN or not usable[sibling]:
             continue
         for count in range(1, int(spot.nodes[index])):
             chosen.append(index)

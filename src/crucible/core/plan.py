@@ -25,7 +25,7 @@ MIXED = 16
 MOST_MIXED = 128
 MOST_ALTERNATIVES = 8
 TRIED_OF_EACH = 8  # offers of a provider that is only named beside the others
-# Without a reliability asked for, a limit must at least be more likely kept than not.
+# Whatever reliability is asked for, a limit must at least be more likely kept than not.
 EVEN = 0.5
 
 
@@ -42,7 +42,7 @@ class Question:
 
     @property
     def least_odds(self) -> float:
-        return self.spec.constraints.min_reliability or EVEN
+        return max(self.spec.constraints.min_reliability, EVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ def unknown_speed(rule: rules.Rules, table: OfferTable, hours: Floats) -> rules.
     unknown = np.isnan(hours)
     if not unknown.any() or unknown.all():
         return rule
-    return rules.later(rule, unknown[table.shape], Rule.SPEED_UNKNOWN)
+    is_first = (rule == Rule.NONE) | (rule > Rule.SPEED_UNKNOWN)  # those were asked already, and are told later
+    np.copyto(rule, np.int8(Rule.SPEED_UNKNOWN), where=unknown[table.shape] & is_first)
+    return rule
 
 
 def too_much(limits: Constraints, rough: Rough, now: datetime) -> rules.Rules:
@@ -167,7 +169,7 @@ def pick(found: Study, among: Ints) -> Pool:
     for start in range(0, min(end, MOST_MIXED), MIXED):
         if could_win(hopeful, order[start], pools):
             gangs = risky_gangs(found, among[order[start : min(start + MIXED, end)]])
-            pools.append(pool_of(found, candidates.mixed(found.table, gangs)))
+            pools.append(pool_of(found, mixed_gangs(found, gangs)))
     pools.append(pool_of(found, ways_at(found, np.setdiff1d(fronts(found, among), among[order[:end]]))))
     return united(pools)
 
@@ -182,6 +184,14 @@ def could_win(hopeful: tuple[Floats, ...], index: np.int64, pools: Sequence[Pool
 def risky_gangs(found: Study, chosen: Ints) -> Ways:
     ways = ways_at(found, chosen)
     return ways.take((ways.hazard > 0) & (ways.nodes > 1))
+
+
+def mixed_gangs(found: Study, gangs: Ways) -> Ways:
+    """Some of the machines on demand: what was turned down for what it is, and not for what it comes to, is no part."""
+    usable = np.isin(found.rule, [Rule.NONE, *(rule for rule in Rule if rule >= Rule.PRICE_LIMIT)])
+    ways = candidates.mixed(found.table, gangs, usable)
+    hourly = found.limits.max_price_per_hour
+    return ways if hourly is None else ways.take(ways.price <= hourly)
 
 
 def fronts(found: Study, among: Ints) -> Ints:
@@ -208,10 +218,11 @@ def odds_of(found: Study, ways: Ways) -> Odds:
 def turned_down(found: Study, ways: Ways, odds: Odds) -> rules.Rules:
     """By its risk; what is turned down is noted."""
     question = found.question
-    asked = question.spec.constraints.min_reliability > 0
+    asked = question.spec.constraints.min_reliability > EVEN
     rule = np.zeros(len(ways), dtype=np.int8)
     rules.later(rule, odds.in_time < question.least_odds, Rule.RELIABILITY if asked else Rule.DEADLINE)
     rules.later(rule, odds.in_budget < question.least_odds, Rule.RELIABILITY if asked else Rule.BUDGET)
+    rules.later(rule, ~np.isfinite(ways.wall_h), Rule.RELIABILITY)
     alone = ways.firm == 0  # an offer that is too risky alone may be good enough with others
     found.rule[ways.row[alone]] = rule[alone]
     return rule
@@ -224,7 +235,9 @@ def pool_of(found: Study, ways: Ways) -> Pool:
 
 
 def sorted_pool(pool: Pool, kept: Ints) -> Pool:
-    return subset(pool, kept[strategy.ranked(tuple(key[kept] for key in pool.keys))])
+    # The order of ids breaks ties, whatever was looked at first.
+    keys: list[Floats | Ints] = [*pool.keys, pool.ways.row, pool.ways.firm]
+    return subset(pool, kept[strategy.ranked(tuple(key[kept] for key in keys))])
 
 
 def united(pools: Sequence[Pool]) -> Pool:

@@ -74,11 +74,11 @@ def judge(spec: JobSpec, table: OfferTable, now: datetime) -> Ruling:
     places, moved = place_rules(spec, table)
     by_shape = shape_rules(spec, table, gang)
     rule = by_shape[table.shape]
-    if places.any():
-        rule = np.where(rule == 0, places[table.place], rule)
     limits = spec.constraints
     if not limits.allow_spot:
         later(rule, table.is_spot, Rule.SPOT)
+    if places.any():
+        rule = np.where(rule == 0, places[table.place], rule)
     later(rule, table.has_no_price, Rule.PRICE_UNKNOWN)
     if limits.max_price_age is not None:
         oldest = now.timestamp() - limits.max_price_age.total_seconds()
@@ -261,6 +261,8 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
         case Rule.BUDGET:
             return "would cost more than the budget"
         case Rule.RELIABILITY:
+            if limits.deadline is None and limits.budget is None:
+                return "would be taken away again and again, and never finish"
             return f"is too likely to miss: less than {limits.min_reliability:g} to finish within the limits"
         case Rule.NONE:
             return ""

@@ -51,7 +51,7 @@ def balance(merits: Merits, performance_weight: float) -> Floats:
     return weighed + RISK_WEIGHT * (1 - merits.reliability) - PREFERENCE * merits.is_preferred
 
 
-def ranked(found: tuple[Floats, ...]) -> Ints:
+def ranked(found: tuple[Floats | Ints, ...]) -> Ints:
     """Indices, best first; equal ones stay in the order of their rows."""
     return np.lexsort(found[::-1])
 
