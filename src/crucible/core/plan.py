@@ -231,7 +231,9 @@ def turned_down(found: Study, ways: Ways, odds: Odds) -> rules.Rules:
 def pool_of(found: Study, ways: Ways) -> Pool:
     odds = odds_of(found, ways)
     good = turned_down(found, ways, odds) == 0
-    return sorted_pool(Pool(ways, odds, scored(found, ways, odds.reliability)), np.flatnonzero(good))
+    if not good.all():  # what never ends has no score
+        ways, odds = ways.take(good), Odds(odds.in_time[good], odds.in_budget[good])
+    return sorted_pool(Pool(ways, odds, scored(found, ways, odds.reliability)), np.arange(len(ways)))
 
 
 def sorted_pool(pool: Pool, kept: Ints) -> Pool:

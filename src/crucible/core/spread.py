@@ -14,20 +14,27 @@ from crucible.core.perf import SpeedBook
 from crucible.core.plan import Pool, Question, Study
 from crucible.core.proposal import Candidate, Part, Proposal, Refusal, Rule
 from crucible.core.wording import chosen_why, notes_of, other_why
+from crucible.model.errors import InfeasibleJob
 from crucible.model.spec import Constraints, JobSpec, Strategy
 from crucible.model.units import MICRO, MicroUsd
 
 # Spread: over so many regions at least, if there are as many; none gets more than its share of the tasks.
 REGIONS = 3
 UNLIMITED = 10**9
+MOST_TASKS = 1_000_000
 # Offers of one kind that are looked at together.
 FEW = 8
 
 
 def task_count(spec: JobSpec) -> int:
-    """How many tasks the spec names; 1 for a job that is one task."""
-    asked = (spec.sweep or {}).get("trials"), (spec.shards or {}).get("count")
-    return next((n for n in asked if isinstance(n, int) and n > 0), 1)
+    """How many tasks the spec names; 1 for a job that is one task. Raises InfeasibleJob."""
+    asked = {"sweep.trials": (spec.sweep or {}).get("trials"), "shards.count": (spec.shards or {}).get("count")}
+    for field, count in asked.items():
+        if isinstance(count, int) and count > 0:
+            if count > MOST_TASKS:
+                raise InfeasibleJob(f"at most {MOST_TASKS:,} tasks, not {count:,}", field=f"job.{field}")
+            return count
+    return 1
 
 
 def propose_tasks(question: Question, tasks: int, table: OfferTable, book: SpeedBook) -> Proposal:

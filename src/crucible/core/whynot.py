@@ -27,7 +27,7 @@ def explain(question: Question, words: str, table: OfferTable, book: SpeedBook) 
     """About some offers that `words` name: provider, region, zone, instance type, GPU, spot or on-demand. First what
     fits, then what came nearest, and the cheapest of those."""
     rows = named(words, table)
-    if not len(rows):
+    if not len(rows) or not words.split():
         raise InvalidRequest(f"no offer is called {words!r}; `crucible offers` lists them")
     found = plan.study(question, table, book)
     pool = plan.pick(found, plan.everything(found))
