@@ -148,7 +148,7 @@ def test_an_agent_that_is_slow_to_start_is_not_started_again(
     asyncio.run(scenario())
 
 
-def test_a_machine_whose_agent_died_before_its_lock_is_started_by_the_next_call(
+def test_a_machine_whose_agent_died_before_its_lock_is_started_by_the_next_look(
     world: LocalWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     habits(monkeypatch, slow=60)
@@ -159,9 +159,8 @@ def test_a_machine_whose_agent_died_before_its_lock_is_started_by_the_next_call(
         (pid,) = world.processes()
         os.kill(pid, signal.SIGKILL)
         await until(no_processes)
-        assert await state_is(seller, machine.id, MachineState.STARTING)
         habits(monkeypatch)
-        await world.open().create(order, BOOT)
+        assert await state_is(world.open(), machine.id, MachineState.STARTING)
         await all_become(seller, order, MachineState.RUNNING)
 
     async def no_processes() -> bool:

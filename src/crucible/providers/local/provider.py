@@ -121,8 +121,8 @@ class LocalProvider:
     def _machines(self) -> list[Machine]:
         with self._locked():
             seen = self._look()
+            self._purchases.resume([folder for folder, machine in seen if is_live(machine)])
             self._forget(seen)
-            self._purchases.resume([folder for folder, _ in seen])
             return [machine for _, machine in seen]
 
     def _health(self) -> dict[str, Any]:
