@@ -4,19 +4,20 @@ ranked backends and a job file to start from. Nothing is stored, nothing of the 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
-from crucible.core.router.analysis import Analysis, analyse
 from crucible.core.router.findings import Finding, winners
 from crucible.core.router.preferences import Preferences
-from crucible.core.router.recommend import BackendRecommendation, Recommendations, recommend
-from crucible.core.router.skeleton import skeleton
 from crucible.core.router.source import SourceFile
 from crucible.model.errors import TooLarge
 from crucible.ports.clock import Clock
 from crucible.wire.recommendations import MAX_CHARS, MAX_FILES
+
+if TYPE_CHECKING:
+    from crucible.core.router.analysis import Analysis
+    from crucible.core.router.recommend import BackendRecommendation, Recommendations
 
 
 class Recommender:
@@ -38,6 +39,11 @@ class Recommender:
         self, files: Sequence[SourceFile], wishes: Preferences, entry: str | None = None
     ) -> dict[str, Any]:
         """Raises TooLarge."""
+        # Whoever asks first pays for loading them, not every start of a server.
+        from crucible.core.router.analysis import analyse
+        from crucible.core.router.recommend import recommend
+        from crucible.core.router.skeleton import skeleton
+
         check_size(files)
         table, book, now = await self._table(), await self._book(), self._clock.now()
         async with self._turn:
@@ -57,7 +63,7 @@ def check_size(files: Sequence[SourceFile]) -> None:
         )
 
 
-def view(analysis: Analysis, made: Recommendations, spec_yaml: str) -> dict[str, Any]:
+def view(analysis: "Analysis", made: "Recommendations", spec_yaml: str) -> dict[str, Any]:
     """Seed 003's words where it has them."""
     known = made.profile
     counted = {id(finding) for finding in winners(analysis.findings).values()}
@@ -81,7 +87,7 @@ def finding_view(finding: Finding, is_counted: bool) -> dict[str, Any]:
     return {**asdict(finding), "counts": is_counted}
 
 
-def backend_view(one: BackendRecommendation) -> dict[str, Any]:
+def backend_view(one: "BackendRecommendation") -> dict[str, Any]:
     return {
         "backend": one.backend,
         "score": one.score,
@@ -104,7 +110,7 @@ def backend_view(one: BackendRecommendation) -> dict[str, Any]:
     }
 
 
-def offer_view(one: BackendRecommendation) -> Mapping[str, Any]:
+def offer_view(one: "BackendRecommendation") -> Mapping[str, Any]:
     listing = one.listing
     assert listing is not None
     return {
