@@ -1,7 +1,7 @@
 """What each way to run a job costs, takes and risks, as columns. A way is so many machines of one offer; a mixed way
 has some of them on demand, so that fewer can be taken away."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -193,13 +193,13 @@ def priced(table: OfferTable, ways: Ways) -> Ways:
     )
 
 
-def mixed(table: OfferTable, spot: Ways, usable: Bools) -> Ways:
+def mixed(table: OfferTable, spot: Ways, is_usable: Callable[[int], bool]) -> Ways:
     """Every way to put some machines of these gangs on demand, where the same type is sold so in the same zone.
-    `usable`: offers that may be part of it."""
+    `is_usable`: which offers may be part of it."""
     chosen, firm_rows, firm = [], [], []
     for index in range(len(spot)):
         sibling = on_demand_sibling(table, int(spot.row[index]))
-        if sibling == UNKNOWN or not usable[sibling]:
+        if sibling == UNKNOWN or not is_usable(sibling):
             continue
         for count in range(1, int(spot.nodes[index])):
             chosen.append(index)

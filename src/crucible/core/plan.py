@@ -154,7 +154,7 @@ def everything(found: Study) -> Ints:
 
 
 def pick(found: Study, among: Ints) -> Pool:
-    """The best of some ways that keeps its limits, what was looked at on the way to it, and the front of the others."""
+    """The best of some ways that keeps its limits, and what was looked at on the way to it."""
     is_all = len(among) == len(found.rough.row)
     hopeful = found.hopeful if is_all else tuple(key[among] for key in found.hopeful)
     order = strategy.best(hopeful, BLOCK)
@@ -169,9 +169,8 @@ def pick(found: Study, among: Ints) -> Pool:
     for start in range(0, min(end, MOST_MIXED), MIXED):
         if could_win(hopeful, order[start], pools):
             gangs = risky_gangs(found, among[order[start : min(start + MIXED, end)]])
-            pools.append(pool_of(found, mixed_gangs(found, gangs)))
-    pools.append(pool_of(found, ways_at(found, np.setdiff1d(fronts(found, among), among[order[:end]]))))
-    return united(pools)
+            pools += [pool_of(found, mixed_gangs(found, ways_at(found, gangs)))] if len(gangs) else []
+    return united(pools or [pool_of(found, ways_at(found, among))])
 
 
 def could_win(hopeful: tuple[Floats, ...], index: np.int64, pools: Sequence[Pool]) -> bool:
@@ -181,22 +180,21 @@ def could_win(hopeful: tuple[Floats, ...], index: np.int64, pools: Sequence[Pool
     return not bests or [key[index] for key in hopeful] < min(bests)
 
 
-def risky_gangs(found: Study, chosen: Ints) -> Ways:
-    ways = ways_at(found, chosen)
-    return ways.take((ways.hazard > 0) & (ways.nodes > 1))
+def risky_gangs(found: Study, chosen: Ints) -> Ints:
+    rows = found.rough.row[chosen]
+    return chosen[found.table.is_spot[rows] & (found.basis.nodes[found.table.shape[rows]] > 1)]
 
 
 def mixed_gangs(found: Study, gangs: Ways) -> Ways:
     """Some of the machines on demand: what was turned down for what it is, and not for what it comes to, is no part."""
-    usable = np.isin(found.rule, [Rule.NONE, *(rule for rule in Rule if rule >= Rule.PRICE_LIMIT)])
-    ways = candidates.mixed(found.table, gangs, usable)
+    ways = candidates.mixed(found.table, gangs, lambda row: not 0 < found.rule[row] < Rule.PRICE_LIMIT)
     hourly = found.limits.max_price_per_hour
     return ways if hourly is None else ways.take(ways.price <= hourly)
 
 
-def fronts(found: Study, among: Ints) -> Ints:
+def fronts(found: Study) -> Ints:
     """The cheapest of each type, steady and not, where no other is cheaper and faster: what a person might prefer."""
-    cost, wall_h, row = found.rough.cost[among], found.rough.wall_h[among], found.rough.row[among]
+    cost, wall_h, row = found.rough.cost, found.rough.wall_h, found.rough.row
     kind = 2 * found.table.shape[row].astype(np.int64) + found.table.is_spot[row]
     least_of_kind = np.full(2 * len(found.table.shapes.name), np.inf)
     np.minimum.at(least_of_kind, kind, cost)
@@ -204,7 +202,24 @@ def fronts(found: Study, among: Ints) -> Ints:
     few = few[np.lexsort((wall_h[few], cost[few]))]
     fastest = np.minimum.accumulate(wall_h[few])
     is_front: Bools = np.concatenate([[True], wall_h[few][1:] < fastest[:-1]])[: len(few)]
-    return among[few[is_front]]
+    return few[is_front]
+
+
+def bests_of_each(found: Study) -> Ints:
+    """Of every provider its best few, if nothing happens."""
+    sellers = found.table.seller[found.rough.row]
+    best = [np.zeros(0, dtype=np.int64)]
+    for seller in np.flatnonzero(np.bincount(sellers)):
+        rows = np.flatnonzero(sellers == seller)
+        best.append(rows[strategy.best(tuple(key[rows] for key in found.hopeful), TRIED_OF_EACH)])
+    return np.concatenate(best)
+
+
+def widened(found: Study, pool: Pool) -> Pool:
+    """With what a person wants to see beside the best."""
+    worth = np.union1d(fronts(found), bests_of_each(found))
+    new = worth[~np.isin(found.rough.row[worth], pool.ways.row) & (found.rule[found.rough.row[worth]] == 0)]
+    return united([pool, pool_of(found, ways_at(found, new))]) if len(new) else pool
 
 
 def ways_at(found: Study, chosen: Ints) -> Ways:
@@ -283,10 +298,12 @@ def is_enabled(found: Study, ways: Ways | Rough) -> Bools:
 # --- telling ----------------------------------------------------------------------------------------------
 
 
-def written(found: Study, pool: Pool, runnable: Pool) -> Proposal:
+def written(found: Study, best: Pool, runnable: Pool) -> Proposal:
+    pool = widened(found, best) if len(best.ways) else best
+    runnable = pool if runnable is best else runnable
     front = few_mixed(pool, [i for i in front_of(pool) if i != 0])[:MOST_ALTERNATIVES]
     shown = subset(pool, np.array([0, *front][: len(pool.ways)], dtype=np.int64))
-    others = best_of_each(found, shown)
+    others = best_of_each(found, pool, shown)
     own = subset(runnable, np.arange(0 if runnable is pool else min(1, len(runnable.ways))))
     # All at once: odds of a few cost no more than odds of one.
     told = tell(found, gathered([shown, others, own]))
@@ -347,18 +364,11 @@ def beaten_by_the_safest(pool: Pool) -> Bools:
     return (below >= 0) & (time > fastest[np.maximum(below, 0)])
 
 
-def best_of_each(found: Study, shown: Pool) -> Pool:
-    """Of every provider that has not been named yet: the first of its best few that keeps its limits."""
-    named = found.table.seller[shown.ways.row].tolist()
-    sellers = found.table.seller[found.rough.row]
-    best = [np.zeros(0, dtype=np.int64)]
-    for seller in sorted(set(np.flatnonzero(np.bincount(sellers)).tolist()).difference(named)):
-        rows = np.flatnonzero(sellers == seller)
-        best.append(rows[strategy.best(tuple(key[rows] for key in found.hopeful), TRIED_OF_EACH)])
-    few = ways_at(found, np.concatenate(best))
-    good = pool_of(found, few)
-    _, firsts = np.unique(found.table.seller[good.ways.row], return_index=True)
-    return subset(good, np.sort(firsts))
+def best_of_each(found: Study, pool: Pool, shown: Pool) -> Pool:
+    """Of every provider that has not been named yet."""
+    sellers, firsts = np.unique(found.table.seller[pool.ways.row], return_index=True)
+    named = found.table.seller[shown.ways.row]
+    return subset(pool, np.sort(firsts[~np.isin(sellers, named)]))
 
 
 def subset(pool: Pool, kept: Ints | Bools) -> Pool:

@@ -18,7 +18,7 @@ from crucible.core.offers import Floats
 SHORTEST_H = 1 / 3600  # nobody saves more often than every second; keeps pieces countable where a checkpoint is free
 # A quantile is looked for among GRID limits, then among as many between the two around it, and so on.
 GRID = 16
-NARROWINGS = 4
+NARROWINGS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
