@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 import numpy as np
+import numpy.typing as npt
 
 from crucible.core import cost, risk
 from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable
@@ -110,11 +111,10 @@ def basis_of(spec: JobSpec, table: OfferTable, ruling: Ruling, hours: Floats) ->
 
 def rough(table: OfferTable, basis: Basis, rows: Ints, budget: int | None) -> Rough:
     shape, place = table.shape[rows], table.place[rows]
-    start_h = basis.start_h[table.seller[rows]]
-    work_h = basis.work_h[shape] + basis.data.during_h[place]
     price = (table.price[rows] * basis.nodes[shape]).astype(np.float64)
-    egress = basis.data.usd[place] * MICRO
-    paid_h = work_h + start_h
+    egress = gathered(basis.data.usd, place) * MICRO
+    # The seller follows from the shape: one look for both.
+    paid_h = (basis.work_h + basis.start_h[table.shapes.seller])[shape] + gathered(basis.data.during_h, place)
     spare_h = np.full(len(rows), np.inf)
     if budget is not None:
         left = budget - egress
@@ -123,10 +123,15 @@ def rough(table: OfferTable, basis: Basis, rows: Ints, budget: int | None) -> Ro
         spare_h -= paid_h
     return Rough(
         row=rows,
-        wall_h=paid_h + basis.data.before_h[place],
+        wall_h=paid_h + gathered(basis.data.before_h, place),
         cost=price * paid_h + egress,
         spare_h=spare_h,
     )
+
+
+def gathered(column: Floats, index: npt.NDArray[np.int32]) -> Floats:
+    """`column[index]`, quickly where nothing is in it: most jobs move no data."""
+    return column[index] if column.any() else np.zeros(len(index))
 
 
 def ways_of(spec: JobSpec, table: OfferTable, basis: Basis, rows: Ints) -> Ways:

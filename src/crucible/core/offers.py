@@ -114,6 +114,11 @@ class OfferTable:
         return np.equal(self.price, UNKNOWN)
 
     @cached_property
+    def is_steady(self) -> Bools:
+        """Cannot be taken away."""
+        return np.equal(self.hazard, 0)
+
+    @cached_property
     def has_no_hazard(self) -> Bools:
         return np.isnan(self.hazard)
 

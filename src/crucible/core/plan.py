@@ -12,7 +12,7 @@ import numpy as np
 
 from crucible.core import candidates, rules, strategy
 from crucible.core.candidates import Basis, Odds, Rough, Ways
-from crucible.core.offers import Bools, Floats, Ints, OfferTable
+from crucible.core.offers import Bools, Codes, Floats, Ints, OfferTable
 from crucible.core.perf import Hours, SpeedBook, work_hours
 from crucible.core.proposal import Candidate, Proposal, Refusal, Rule
 from crucible.core.wording import candidates_of, chosen_why, notes_of, other_why
@@ -192,32 +192,38 @@ def mixed_gangs(found: Study, gangs: Ways) -> Ways:
     return ways if hourly is None else ways.take(ways.price <= hourly)
 
 
-def fronts(found: Study) -> Ints:
-    """The cheapest of each type, steady and not, where no other is cheaper and faster: what a person might prefer."""
-    cost, wall_h, row = found.rough.cost, found.rough.wall_h, found.rough.row
-    kind = 2 * found.table.shape[row].astype(np.int64) + found.table.is_spot[row]
+def cheapest_of_each_type(found: Study) -> Ints:
+    """Steady and not; of equals all."""
+    cost, row = found.rough.cost, found.rough.row
+    kind = 2 * found.table.shape[row] + found.table.is_spot[row]
     least_of_kind = np.full(2 * len(found.table.shapes.name), np.inf)
     np.minimum.at(least_of_kind, kind, cost)
-    few = np.flatnonzero(cost == least_of_kind[kind])
+    return np.flatnonzero(cost == least_of_kind[kind])
+
+
+def fronts(found: Study, few: Ints) -> Ints:
+    """Where no other is cheaper and faster: what a person might prefer."""
+    cost, wall_h = found.rough.cost, found.rough.wall_h
     few = few[np.lexsort((wall_h[few], cost[few]))]
     fastest = np.minimum.accumulate(wall_h[few])
     is_front: Bools = np.concatenate([[True], wall_h[few][1:] < fastest[:-1]])[: len(few)]
     return few[is_front]
 
 
-def bests_of_each(found: Study) -> Ints:
-    """Of every provider its best few, if nothing happens."""
-    sellers = found.table.seller[found.rough.row]
+def bests_of_each(found: Study, few: Ints) -> Ints:
+    """Of every provider its best, if nothing happens."""
+    sellers = found.table.seller[found.rough.row[few]]
     best = [np.zeros(0, dtype=np.int64)]
     for seller in np.flatnonzero(np.bincount(sellers)):
-        rows = np.flatnonzero(sellers == seller)
+        rows = few[sellers == seller]
         best.append(rows[strategy.best(tuple(key[rows] for key in found.hopeful), TRIED_OF_EACH)])
     return np.concatenate(best)
 
 
 def widened(found: Study, pool: Pool) -> Pool:
     """With what a person wants to see beside the best."""
-    worth = np.union1d(fronts(found), bests_of_each(found))
+    few = cheapest_of_each_type(found)
+    worth = np.union1d(fronts(found, few), bests_of_each(found, few))
     new = worth[~np.isin(found.rough.row[worth], pool.ways.row) & (found.rule[found.rough.row[worth]] == 0)]
     return united([pool, pool_of(found, ways_at(found, new))]) if len(new) else pool
 
@@ -282,12 +288,19 @@ def keys_of(
         cost=ways.cost / view.least_cost,
         time=ways.wall_h / view.least_h,
         reliability=reliability,
-        is_own=view.own[table.seller[ways.row]],
-        is_near=view.near[place],
-        is_preferred=view.preferred[place],
-        is_steady=table.hazard[ways.row] == 0,
+        is_own=flagged(view.own, table.seller[ways.row]),
+        is_near=flagged(view.near, place),
+        is_preferred=flagged(view.preferred, place),
+        is_steady=table.is_steady[ways.row],
     )
     return strategy.keys(question.objective, merits, question.spec.constraints.performance_weight)
+
+
+def flagged(flags: Bools, index: Codes) -> Bools:
+    """`flags[index]`, quickly where all are the same."""
+    if flags.all() or not flags.any():
+        return np.full(len(index), bool(flags.all()))
+    return flags[index]
 
 
 def is_enabled(found: Study, ways: Ways | Rough) -> Bools:
