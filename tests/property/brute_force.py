@@ -5,7 +5,6 @@ of the planner is used."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import product
 from math import ceil, inf, isfinite, isnan, nan
 
 import numpy as np
@@ -165,7 +164,7 @@ def refusal(spec: JobSpec, sale: Sale, world: World, now: datetime) -> Rule:
         Rule.FABRIC: nodes > 1 and is_single and kind.fabric is not Fabric.HIGH,
         Rule.NODE_LIMIT: nodes > 1 and nodes > world.rules_of(sale.provider).max_nodes,
         Rule.SPOT: sale.market is Market.SPOT and not limits.allow_spot,
-        Rule.LOCALITY: not is_local_enough(spec, sale, world, now),
+        Rule.LOCALITY: not is_local_enough(spec, sale, world, now, is_single),
         Rule.CROSS_CLOUD: is_single and crosses(spec, sale),
         Rule.PRICE_UNKNOWN: sale.price is None,
         Rule.PRICE_STALE: limits.max_price_age is not None and now - sale.as_of > limits.max_price_age,
@@ -199,11 +198,14 @@ def is_near(spec: JobSpec, sale: Sale) -> bool:
     return data is None or (sale.provider == data[0] and data[1] in (None, sale.region))
 
 
-def is_local_enough(spec: JobSpec, sale: Sale, world: World, now: datetime) -> bool:
+def is_local_enough(spec: JobSpec, sale: Sale, world: World, now: datetime, is_single: bool) -> bool:
+    """What nobody says the price of moving of is not moved; what may not be read across clouds says so instead."""
     if spec.data.dataset is None:
         return True
     if spec.data.locality is Locality.REQUIRED and not is_near(spec, sale):
         return False
+    if is_single and crosses(spec, sale):
+        return True
     moved = move(spec, sale, world, now)
     return moved is None or not isnan(moved[0])
 
@@ -426,21 +428,25 @@ class Lot:
 def least_cost(
     lots: Sequence[Lot], tasks: int, per_region: int, free: Mapping[str, int], hourly: int | None
 ) -> int | None:
-    """Of all numbers of gangs; None if none will do."""
-    found: list[int] = []
-    for counts in product(*(range(ceil(tasks / lot.room) + 1) for lot in lots)):
-        room: dict[str, int] = {}
-        drawn: dict[str, int] = {}
-        for lot, count in zip(lots, counts, strict=True):
-            room[lot.region] = room.get(lot.region, 0) + lot.room * count
-            if lot.stock is not None:
-                drawn[lot.stock] = drawn.get(lot.stock, 0) + lot.draws * count
-        price = sum(lot.price * count for lot, count in zip(lots, counts, strict=True))
-        if sum(min(n, per_region) for n in room.values()) < tasks or (hourly is not None and price > hourly):
-            continue
-        if all(n <= free[stock] for stock, n in drawn.items()):
-            found.append(sum(lot.cost * count for lot, count in zip(lots, counts, strict=True)))
-    return min(found, default=None)
+    """Of all numbers of gangs, lot by lot: what has the same room everywhere, takes the same GPUs and costs the same
+    per hour is the same, and the cheapest of it is remembered. None if nothing will do."""
+    regions, stocks = sorted({lot.region for lot in lots}), sorted(free)
+    found: dict[tuple[tuple[int, ...], tuple[int, ...], int], int] = {((0,) * len(regions), (0,) * len(stocks), 0): 0}
+    for lot in lots:
+        further = dict(found)
+        for (room, drawn, price), total in found.items():
+            for count in range(1, ceil(tasks / lot.room) + 1):
+                more = tuple(
+                    min(n + lot.room * count * (r == lot.region), tasks) for n, r in zip(room, regions, strict=True)
+                )
+                taken = tuple(n + lot.draws * count * (s == lot.stock) for n, s in zip(drawn, stocks, strict=True))
+                hour = 0 if hourly is None else price + lot.price * count
+                if all(n <= free[s] for n, s in zip(taken, stocks, strict=True)) and (hourly is None or hour <= hourly):
+                    key = (more, taken, hour)
+                    further[key] = min(further.get(key, total + lot.cost * count), total + lot.cost * count)
+        found = further
+    enough = (total for (room, _, _), total in found.items() if sum(min(n, per_region) for n in room) >= tasks)
+    return min(enough, default=None)
 
 
 def table_of(world: World) -> OfferTable:

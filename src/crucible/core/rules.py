@@ -241,7 +241,9 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
         case Rule.SPOT:
             return "is a spot machine, and the spec does not allow spot"
         case Rule.LOCALITY:
-            return f"the data is in {where}, and locality is {spec.data.locality}"
+            if spec.data.locality is Locality.REQUIRED:
+                return f"the data is in {where}, and locality is required"
+            return f"the data is in {where}, and nobody says what moving it there costs"
         case Rule.CROSS_CLOUD:
             return f"the data is in {where}; training reads from its own cloud unless the data is replicated"
         case Rule.PRICE_UNKNOWN:

@@ -134,3 +134,4 @@ def test_data_whose_lane_nobody_prices_is_not_moved() -> None:
     made = propose(spec, table)
     assert made.chosen is not None and made.chosen.first.target.region == "r2"
     assert [one.rule for one in made.refusals] == [Rule.LOCALITY]
+    assert made.refusals[0].reason == "the data is in aws r2, and nobody says what moving it there costs"
