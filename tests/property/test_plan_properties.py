@@ -272,6 +272,37 @@ def a_risky_world(seed: int, size: int) -> World:
     return replace(world, types=kinds, hazards=hazards, billing=[replace(b, max_nodes=16) for b in world.billing])
 
 
+def a_connected_world(seed: int, size: int) -> World:
+    """Data can be moved from everywhere to everywhere, at a price."""
+    world, dice = a_world(seed, size, is_joined=True), Random(seed)
+    cents = [(a, b, dice.choice([0.0, 0.01, 0.02, 0.05])) for a in PLACES for b in PLACES if a != b]
+    lanes = [Lane(source=a, target=b, usd_per_gb=usd, gbps=dice.choice([None, 1.0, 10.0])) for a, b, usd in cents]
+    return replace(world, lanes=lanes)
+
+
+@st.composite
+def jobs_with_data(draw: st.DrawFn) -> JobSpec:
+    data = Data(
+        dataset=draw(st.sampled_from(["s3://b/d", "gs://b/d", "minio://h/b/d"])),
+        size_gib=draw(st.sampled_from([20.0, 200.0, 2000.0])),
+        region=draw(st.sampled_from(["r1", "r2", "dc1"])),
+        replication_policy=draw(st.sampled_from(Replication)),
+    )
+    mode = draw(st.sampled_from([Mode.SINGLE_CLUSTER, Mode.MULTI_TASK]))
+    late = draw(st.sampled_from([None, 8.0, 9.0]))
+    return JobSpec(
+        command=("true",),
+        resources=Resources(gpus=draw(st.sampled_from([1, 8])), estimated_hours=7.5),
+        data=data,
+        constraints=Constraints(
+            allow_spot=True,
+            budget=draw(st.sampled_from([None, MicroUsd(30_000_000)])),
+            deadline=None if late is None else NOW + timedelta(hours=late),
+        ),
+        execution=Execution(mode=mode),
+    )
+
+
 JOBS = st.one_of(jobs(), gangs())
 STRATEGIES = st.sampled_from(Strategy)
 
@@ -328,6 +359,19 @@ def test_the_best_of_all_mixes_of_spot_and_on_demand_is_found(
     world = a_risky_world(seed, size)
     _, ways = brute_force.judged(spec, world, BOOK, NOW)
     assert parts(asked(spec, world, strategy).chosen) == parts_of(brute_force.best(spec, ways, strategy))
+
+
+@SOME
+@given(st.integers(0, 2**32), st.sampled_from([4, 12, 30]), jobs_with_data(), STRATEGIES)
+def test_what_moving_the_data_costs_and_takes_is_counted(
+    seed: int, size: int, spec: JobSpec, strategy: Strategy
+) -> None:
+    world = a_connected_world(seed, size)
+    _, ways = brute_force.judged(spec, world, BOOK, NOW)
+    chosen, best = asked(spec, world, strategy).chosen, brute_force.best(spec, ways, strategy)
+    assert parts(chosen) == parts_of(best)
+    if chosen is not None and best is not None:
+        assert (chosen.cost, chosen.expected_h) == (best.cost, pytest.approx(best.hours, rel=1e-12))
 
 
 @SOME

@@ -182,7 +182,7 @@ def could_win(hopeful: tuple[Floats, ...], index: np.int64, pools: Sequence[Pool
 
 def risky_gangs(found: Study, chosen: Ints) -> Ints:
     rows = found.rough.row[chosen]
-    return chosen[found.table.is_spot[rows] & (found.basis.nodes[found.table.shape[rows]] > 1)]
+    return chosen[~found.table.is_steady[rows] & (found.basis.nodes[found.table.shape[rows]] > 1)]
 
 
 def mixed_gangs(found: Study, gangs: Ways) -> Ways:
