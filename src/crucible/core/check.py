@@ -117,7 +117,7 @@ def merit(candidate: Candidate, made: Proposal, spec: JobSpec) -> tuple[bool, ..
     scheme = (spec.data.dataset or "").partition("://")[0]
     is_near = provider == STORAGE.get(scheme, "local") and (provider == "local" or spec.data.region in (None, region))
     is_own = provider in ("local", "onprem")
-    is_steady = not any(part.listing.market is Market.SPOT for part in candidate.parts)
+    is_steady = not any(part.listing.hazard_per_hour for part in candidate.parts)
     wishes = {
         Strategy.OWN_FIRST: (is_own,),
         Strategy.NEAR_DATA: (is_near,),

@@ -91,6 +91,13 @@ def test_a_wish_may_win_though_something_beats_it(strategy: Strategy) -> None:
     assert made.chosen is not None and made.chosen.first.target.provider == wanted
 
 
+def test_spot_that_was_never_taken_away_counts_as_steady() -> None:
+    types = [BOX, a_type("tub", provider="gcp")]
+    prices = [a_price("box", 5, SPOT), a_price("tub", 9, provider="gcp")]
+    made = propose(a_job(allow_spot=True), a_table(types, prices, hazard=0.0), Strategy.RELIABLE)
+    assert made.chosen is not None and made.chosen.first.market is SPOT
+
+
 def test_a_preferred_region_may_win_though_something_beats_it() -> None:
     table = a_table([BOX], [a_price("box", 10), a_price("box", 10.3, region="r2")])
     made = propose(a_job(preferred_regions=("r2",)), table)
