@@ -23,6 +23,7 @@ NAMES = (
     "recommend",
     "risk",
     "traces",
+    "speeds",
     "store",
     "simulation",
     "install",

@@ -94,7 +94,7 @@ def tiled(table: OfferTable, size: int) -> OfferTable:
             gbps=np.tile(table.places.gbps, (copies, copies)),
         ),
         shape=table.shape[rows],
-        place=(table.place[rows] + places * copy).astype(np.int32),
+        place=table.place[rows] + places * copy,
         zone=table.zone[rows],
         market=table.market[rows],
         price=np.where(price == UNKNOWN, UNKNOWN, np.rint(price * jitter)).astype(np.int64),

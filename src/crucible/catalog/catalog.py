@@ -59,7 +59,7 @@ class Catalog:
             availability=rows.availability,
             as_of=rows.as_of,
             source=rows.source,
-            stock=np.full(count, UNKNOWN, dtype=np.int32),
+            stock=np.full(count, UNKNOWN, dtype=np.int64),
             stocks=(),
             free_gpus=(),
             live={},

@@ -93,7 +93,7 @@ def read(folder: Path) -> Columns:
 
 def _columns(stored: Mapping[str, npt.NDArray[Any]]) -> Columns:
     values: dict[str, Any] = {name: stored[name] for name in _STORED}
-    values |= {name: stored[name].astype(np.int32) for name in ("shape", "place", "zone", "source")}
+    values |= {name: stored[name].astype(np.int64) for name in ("shape", "place", "zone", "source")}
     values |= {name: _names(stored[name]) for name in _NAMES}
     return Columns(**values)
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 
 from crucible.core import cost, risk
-from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable
+from crucible.core.offers import UNKNOWN, Bools, Codes, Floats, Ints, OfferTable
 from crucible.core.rules import OWN, Ruling, home_of
 from crucible.model.offer import Market
 from crucible.model.spec import Constraints, JobSpec
@@ -129,7 +128,7 @@ def rough(table: OfferTable, basis: Basis, rows: Ints, budget: int | None) -> Ro
     )
 
 
-def gathered(column: Floats, index: npt.NDArray[np.int32]) -> Floats:
+def gathered(column: Floats, index: Codes) -> Floats:
     """`column[index]`, quickly where nothing is in it: most jobs move no data."""
     return column[index] if column.any() else np.zeros(len(index))
 

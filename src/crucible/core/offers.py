@@ -19,7 +19,7 @@ from crucible.model.units import MicroUsd
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int64]  # as wide as an index: numpy would widen them at every look
 Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -1  # a price nobody states, a stock without end, a name that is not there
@@ -278,7 +278,7 @@ def make_table(
         availability=floats(risk.availability(p) for p in rows),
         as_of=ints(int(p.as_of.timestamp()) for p in rows),
         source=codes(sources.code(p.source) for p in rows),
-        stock=np.full(len(rows), UNKNOWN, dtype=np.int32),
+        stock=np.full(len(rows), UNKNOWN, dtype=np.int64),
         zones=zones.names,
         sources=sources.names,
         stocks=(),
@@ -359,7 +359,7 @@ def place_columns(regions: Sequence[str], sellers: Codebook, lanes: Iterable[Lan
 
 
 def codes(values: Iterable[int]) -> Codes:
-    return np.array(list(values), dtype=np.int32)
+    return np.array(list(values), dtype=np.int64)
 
 
 def ints(values: Iterable[int]) -> Ints:

@@ -115,7 +115,7 @@ def _from_estimate(spec: JobSpec, work: Work, table: OfferTable, nodes: Ints, gp
     base = _gang(
         work,
         (reference.name,),
-        np.zeros(1, dtype=np.int32),
+        np.zeros(1, dtype=np.int64),
         np.array([machines]),
         np.array([count / machines]),
         np.array([Fabric.HIGH]),
@@ -158,7 +158,7 @@ def _gang_of(work: Work, table: OfferTable, nodes: Ints, gpus_used: Ints, book: 
 def _gang(
     work: Work,
     names: tuple[str, ...],
-    gpu: npt.NDArray[np.int32],
+    gpu: npt.NDArray[np.int64],
     nodes: Ints,
     used: npt.NDArray[np.float64 | np.int64],
     fabric: Ints,

@@ -264,6 +264,8 @@ def sorted_pool(pool: Pool, kept: Ints) -> Pool:
 
 
 def united(pools: Sequence[Pool]) -> Pool:
+    if len(pools) == 1:
+        return pools[0]
     whole = gathered(pools)
     return sorted_pool(whole, np.arange(len(whole.ways)))
 
@@ -390,16 +392,13 @@ def subset(pool: Pool, kept: Ints | Bools) -> Pool:
 
 
 def refusals(found: Study) -> tuple[Refusal, ...]:
-    counts = np.bincount(found.rule, minlength=len(Rule))
-    cheapest_first = found.rule[found.table.by_price]
-    return tuple(
-        refusal(found, Rule(rule), int(n), int(found.table.by_price[np.argmax(cheapest_first == rule)]))
-        for rule, n in enumerate(counts)
-        if n and rule
-    )
+    cheapest_first = found.rule[found.table.by_price].tobytes()
+    firsts = [(rule, cheapest_first.find(rule)) for rule in Rule if rule]
+    return tuple(refusal(found, rule, int(found.table.by_price[first])) for rule, first in firsts if first >= 0)
 
 
-def refusal(found: Study, rule: Rule, count: int, row: int) -> Refusal:
+def refusal(found: Study, rule: Rule, row: int) -> Refusal:
+    count = int(np.count_nonzero(found.rule == rule))
     return Refusal(rule=rule, count=count, example=found.table.listing(row), reason=reason(found, rule, row))
 
 

@@ -17,6 +17,8 @@ from crucible.model.spec import JobSpec, Replication, Strategy
 from crucible.model.units import MICRO, MicroUsd
 
 CONFIDENCE = ("low", "medium", "high")
+# Narrowings of a quantile that is only shown: to three thousandths of what interruptions are expected to cost.
+SHOWN_EXACT = 3
 # Differences below this are noise to a person.
 NOTABLE = 0.01
 MANIFOLD = 2.0  # from here on a share of a hundred reads badly
@@ -102,7 +104,7 @@ def quantiles(ways: Ways) -> tuple[Floats, Floats]:
     if len(risky):
         twice = ways.take(np.concatenate([risky, risky]))
         q = np.repeat([0.5, 0.9], len(risky))
-        p50[risky], p90[risky] = np.split(risk.wall_quantile(twice.exposure, twice.course, q), 2)
+        p50[risky], p90[risky] = np.split(risk.wall_quantile(twice.exposure, twice.course, q, SHOWN_EXACT), 2)
     return p50, p90
 
 
