@@ -1,11 +1,13 @@
 """What `crucible ps` shows, and how it stays up to date."""
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crucible.cli.output import Out
+from crucible.cli.screen import whole_screen
 from crucible.cli.views.jobs import job_table
 from crucible.client.api import Client
 from crucible.client.following import Patience
@@ -36,17 +38,11 @@ def show(out: Out, jobs: Sequence[JobBrief], *, is_everything: bool) -> None:
 
 
 def watch_screen(out: Out, listing: Listing) -> None:
-    """Redraws in place. Rich is loaded here and nowhere before: a list must not wait for it."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
+    """Redraws in place."""
     patience = Patience(on_trouble=out.trouble)
-    console = Console(no_color=not out.has_colour, highlight=False)
-    with Live(console=console, auto_refresh=False, screen=True, vertical_overflow="crop") as live:
+    with whole_screen(sys.stdout) as draw:
         while True:
-            lines = _table(out, patience.insist(listing.read))
-            live.update(Text.from_ansi("\n".join(lines)), refresh=True)
+            draw(_table(out, patience.insist(listing.read)))
             time.sleep(REFRESH_S)
 
 

@@ -12,7 +12,7 @@ from crucible.cli.root import ALIASES, COMMANDS, root
 from crucible.cli.run import run, wants_json
 
 # What a person waits for without needing it.
-HEAVY = ("rich", "yaml", "http.client", "ssl", "importlib.metadata", "crucible.spec", "crucible.client.transport")
+HEAVY = ("yaml", "http.client", "ssl", "importlib.metadata", "crucible.spec", "crucible.client.transport")
 
 
 def started(*argv: str, code: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

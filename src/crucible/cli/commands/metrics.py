@@ -1,5 +1,6 @@
 """What a job measured."""
 
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,18 +53,15 @@ def _watch(out: Out, client: "Client", job_id: str, tail: int) -> None:
     if not out.is_terminal or out.is_for_programs:
         _stream(out, client, job_id)
         return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
+    from crucible.cli.screen import last_lines
     from crucible.client.following import Patience
 
     patience = Patience(on_trouble=out.trouble)
-    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
+    with last_lines(sys.stdout) as draw:
         while True:
             is_over = patience.insist(lambda: client.is_over(job_id))
             points = patience.insist(lambda: read_all(client, job_id))
-            live.update(Text.from_ansi("\n".join(_draw(out, points[-tail:]))), refresh=True)
+            draw(_draw(out, points[-tail:]))
             if is_over:
                 return
             time.sleep(REFRESH_S)
