@@ -12,7 +12,7 @@ import numpy as np
 
 from crucible.core import candidates, rules, strategy
 from crucible.core.candidates import Basis, Odds, Rough, Ways
-from crucible.core.offers import Bools, Codes, Floats, Ints, OfferTable
+from crucible.core.offers import Bools, Codes, Floats, Ints, Listing, OfferTable
 from crucible.core.perf import Hours, SpeedBook, work_hours
 from crucible.core.proposal import Candidate, Proposal, Refusal, Rule
 from crucible.core.wording import candidates_of, chosen_why, notes_of, other_why
@@ -399,11 +399,12 @@ def refusals(found: Study) -> tuple[Refusal, ...]:
 
 def refusal(found: Study, rule: Rule, row: int) -> Refusal:
     count = int(np.count_nonzero(found.rule == rule))
-    return Refusal(rule=rule, count=count, example=found.table.listing(row), reason=reason(found, rule, row))
+    example = found.table.listing(row)
+    return Refusal(rule=rule, count=count, example=example, reason=reason(found, rule, example))
 
 
-def reason(found: Study, rule: Rule, row: int) -> str:
-    shape = int(found.table.shape[row])
+def reason(found: Study, rule: Rule, offer: Listing) -> str:
+    shape = int(found.table.shape[offer.row])
     nodes = int(found.ruling.gang.nodes[shape])
     most = int(found.table.sellers.max_nodes[found.table.shapes.seller[shape]])
-    return rules.explain(rule, found.question.spec, found.table.listing(row), nodes, most)
+    return rules.explain(rule, found.question.spec, offer, nodes, most)

@@ -36,18 +36,18 @@ def explain(question: Question, words: str, table: OfferTable, book: SpeedBook) 
 
 
 def tell(found: Study, pool: plan.Pool, row: int) -> Told:
-    rule = Rule(int(found.rule[row]))
+    rule, offer = Rule(int(found.rule[row])), found.table.listing(row)
     if rule is not Rule.NONE:
-        return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
+        return Told(offer, rule, plan.reason(found, rule, offer))
     ways = plan.ways_at(found, np.flatnonzero(found.rough.row == row))
     refused = plan.turned_down(found, ways, plan.odds_of(found, ways))
     if refused[0]:
         rule = Rule(int(refused[0]))
-        return Told(found.table.listing(row), rule, plan.reason(found, rule, row))
+        return Told(offer, rule, plan.reason(found, rule, offer))
     own, best = plan.tell(found, plan.gathered([plan.pool_of(found, ways), plan.subset(pool, np.arange(1))]))
     if own.parts == best.parts:
-        return Told(found.table.listing(row), rule, "it is the choice")
-    return Told(found.table.listing(row), rule, f"it fits, and the choice is better: {other_why(own, best)}")
+        return Told(offer, rule, "it is the choice")
+    return Told(offer, rule, f"it fits, and the choice is better: {other_why(own, best)}")
 
 
 def named(words: str, table: OfferTable) -> Ints:
