@@ -336,9 +336,20 @@ def written(found: Study, best: Pool, runnable: Pool) -> Proposal:
         refusals=refusals(found),
         considered=len(found.table),
         feasible=int(np.count_nonzero(found.rule == 0)),
-        bound=0.0,
+        bound=bound_of(found, best),
         notes=notes_of(found.question.spec, found.hours, found.ruling),
     )
+
+
+def bound_of(found: Study, best: Pool) -> float:
+    """Every offer was weighed by itself. What may be better is a mix that was not tried: of gangs past the first ones,
+    and then by no more than they promise if nothing happens."""
+    first = found.hopeful[0]
+    if len(first) <= MOST_MIXED or not len(best.ways) or best.keys[0][0] <= 0:
+        return 0.0
+    untried = np.flatnonzero((first >= np.partition(first, MOST_MIXED)[MOST_MIXED]) & (first < best.keys[0][0]))
+    promised = first[risky_gangs(found, untried)]
+    return float(1 - promised.min() / best.keys[0][0]) if len(promised) else 0.0
 
 
 def compared(candidate: Candidate, chosen: Candidate | None) -> Candidate:

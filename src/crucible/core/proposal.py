@@ -139,5 +139,5 @@ class Proposal:
     refusals: tuple[Refusal, ...]
     considered: int
     feasible: int
-    bound: float  # at most so far from the optimum, as a share of its cost
+    bound: float  # at most so far from the optimum, as a share of what the strategy makes least
     notes: tuple[str, ...]  # what a person should know: an estimate that is missing, a price that is old

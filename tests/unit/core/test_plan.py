@@ -44,6 +44,22 @@ def test_some_machines_on_demand_keep_a_deadline_that_spot_alone_does_not() -> N
     assert made.feasible == 2, "offers that are part of it are not refused"
 
 
+def test_mixes_that_were_not_tried_are_told_as_a_distance_to_the_optimum() -> None:
+    """All on spot is too risky everywhere, so a mix wins, and not every one is tried."""
+    limits = {"allow_spot": True, "deadline": NOW + timedelta(hours=42), "min_reliability": 0.95}
+
+    def bound(zones: int) -> float:
+        prices = [
+            price
+            for i in range(zones)
+            for price in (a_price("box", 1, SPOT, zone=f"z{i}"), a_price("box", 10, zone=f"z{i}"))
+        ]
+        return propose(a_job(64, hours=40.0, **limits), a_table([BOX], prices, hazard=0.02)).bound
+
+    assert bound(3) == 0
+    assert 0 < bound(300) < 1
+
+
 def test_a_mixed_gang_keeps_the_price_per_hour() -> None:
     table = a_table([BOX], [a_price("box", 1, SPOT), a_price("box", 10)], hazard=0.02)
     limits = {"allow_spot": True, "deadline": NOW + timedelta(hours=42), "min_reliability": 0.95}
