@@ -1,0 +1,1 @@
+"""Tiny as a seller of machines."""
