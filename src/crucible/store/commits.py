@@ -15,11 +15,13 @@ from crucible.model.errors import InvariantBroken, StaleVersion
 from crucible.model.ids import JobId, LeaseId
 from crucible.model.job import Job, JobStatus, JobStatusChanged, JobSubmitted
 from crucible.model.lease import Node
+from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.record import Allocation, Artifact, Checkpoint, Prediction, Record
 from crucible.store import record_tables as r
 from crucible.store import tables as t
 from crucible.store.entities import KINDS, RANKS, Kind
 from crucible.store.mapping import Rows, clean, micros, to_json
+from crucible.store.money import write_cooldown, write_posting, write_usage
 from crucible.store.plans import save_prediction
 from crucible.store.sql import Sql, Transaction, UniqueViolated
 
@@ -37,7 +39,7 @@ def commit(
     for change in changes:
         _check(change)
     job_ids = [job_of(tx, change.after) for change in changes]
-    serialise(tx, job_ids)
+    serialise(tx, [*job_ids, *(record.job_id for record in records if isinstance(record, (Usage, Posting)))])
     guard(tx)
     for change in sorted(changes, key=_writing_order(changes)):
         write_row(tx, change)
@@ -251,6 +253,12 @@ def write_records(tx: Transaction, records: Sequence[Record]) -> None:
                 tx.run(_CHECKPOINT, CHECKPOINTS.pack(record))
             case Prediction():
                 save_prediction(tx, record)
+            case Usage():
+                write_usage(tx, record)
+            case Posting():
+                write_posting(tx, record)
+            case Cooldown():
+                write_cooldown(tx, record)
 
 
 def _allocate(tx: Transaction, allocation: Allocation) -> None:

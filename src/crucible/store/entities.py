@@ -19,7 +19,7 @@ from crucible.store.sql import Row, Sql, Transaction
 
 T = TypeVar("T")
 
-JOBS = Rows(Job, t.jobs)
+JOBS = Rows(Job, t.jobs, kept={"cost_running_microusd": 0})
 TASKS = Rows(Task, t.tasks)
 ATTEMPTS = Rows(Attempt, t.attempts, apart=("ranks",))
 RANKS = Rows(Rank, t.ranks)

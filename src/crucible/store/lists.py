@@ -174,24 +174,43 @@ def unfinished_tasks(tx: Transaction, job_id: JobId) -> Sequence[TaskId]:
 
 # --- what belongs to a provider -----------------------------------------------------------------------------------
 
-_OPEN_LEASES = Sql(
+_LEASES_OF = (
     select(*LEASES.columns)
     .where(t.leases.c.provider == bindparam("provider"), OPEN_LEASE)
     .order_by(t.leases.c.created_at, t.leases.c.id)
 )
-_OPEN_ORDERS = Sql(
+_ORDERS_OF = (
     select(*ORDERS.columns)
     .where(t.orders.c.provider == bindparam("provider"), UNSETTLED)
     .order_by(t.orders.c.created_at, t.orders.c.id)
 )
+_OPEN_LEASES, _LEASES_IN = Sql(_LEASES_OF), Sql(_LEASES_OF.where(t.leases.c.region == bindparam("region")))
+_OPEN_ORDERS, _ORDERS_IN = Sql(_ORDERS_OF), Sql(_ORDERS_OF.where(t.orders.c.region == bindparam("region")))
 
 
-def open_leases(tx: Transaction, provider: str) -> Sequence[Lease]:
-    return LEASES.unpack_all(tx.rows(_OPEN_LEASES, provider=provider))
+_PLACES = Sql(
+    union(
+        select(t.leases.c.provider, t.leases.c.region).where(OPEN_LEASE),
+        select(t.orders.c.provider, t.orders.c.region).where(UNSETTLED),
+    )
+)
 
 
-def open_orders(tx: Transaction, provider: str) -> Sequence[Order]:
-    return ORDERS.unpack_all(tx.rows(_OPEN_ORDERS, provider=provider))
+def open_places(tx: Transaction) -> Sequence[tuple[str, str]]:
+    return sorted((provider, region) for provider, region in tx.rows(_PLACES))
+
+
+def open_leases(tx: Transaction, provider: str, region: str | None) -> Sequence[Lease]:
+    """`region`: None for all of them."""
+    if region is None:
+        return LEASES.unpack_all(tx.rows(_OPEN_LEASES, provider=provider))
+    return LEASES.unpack_all(tx.rows(_LEASES_IN, provider=provider, region=region))
+
+
+def open_orders(tx: Transaction, provider: str, region: str | None) -> Sequence[Order]:
+    if region is None:
+        return ORDERS.unpack_all(tx.rows(_OPEN_ORDERS, provider=provider))
+    return ORDERS.unpack_all(tx.rows(_ORDERS_IN, provider=provider, region=region))
 
 
 # --- what somebody must look at -------------------------------------------------------------------------------------

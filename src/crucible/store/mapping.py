@@ -66,13 +66,21 @@ def _without_nul(plain: Any) -> Any:
 
 
 class Rows(Generic[T]):
-    """How values of `kind` lie in `table`. `apart` names fields that live in a table of their own."""
+    """How values of `kind` lie in `table`. `apart` names fields that live in a table of their own; `kept` names columns
+    that the store keeps by itself, with what they hold at first."""
 
     def __init__(
-        self, kind: type[T], table: Table, *, columns: Mapping[str, str] | None = None, apart: Sequence[str] = ()
+        self,
+        kind: type[T],
+        table: Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        apart: Sequence[str] = (),
+        kept: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind = kind
         self.table = table
+        self._kept = dict(kept or {})
         self.columns: list[Column[Any]] = []
         self._names: list[str] = []
         self._packers: list[tuple[str, str, Callable[[Any], Any]]] = []
@@ -104,7 +112,7 @@ class Rows(Generic[T]):
 
     def parameters(self) -> dict[str, BindParameter[Any]]:
         """For an INSERT of what `pack` returns."""
-        return {column.name: bindparam(column.name) for column in self.columns}
+        return {name: bindparam(name) for name in (*(column.name for column in self.columns), *self._kept)}
 
     def unpack(self, row: Sequence[Any], **apart: Any) -> T:
         """The value in a row that was selected as `columns`."""
@@ -121,7 +129,7 @@ class Rows(Generic[T]):
 
     def pack(self, value: T) -> dict[str, Any]:
         """Every column with its value."""
-        packed = {column: _packed(pack, getattr(value, name)) for name, column, pack in self._packers}
+        packed = {column: _packed(pack, getattr(value, name)) for name, column, pack in self._packers} | self._kept
         for name, _, parts in self._spread:
             packed |= {part: getattr(getattr(value, name), part) for part in parts}
         return packed

@@ -9,14 +9,15 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from crucible.model.errors import StorageFailed
-from crucible.store import price_tables as price_tables  # their tables join the metadata
+from crucible.store import money_tables as money_tables  # their tables join the metadata
+from crucible.store import price_tables as price_tables
 from crucible.store import record_tables as record_tables
 from crucible.store import triggers
 from crucible.store.columns import metadata
 from crucible.store.sql import SQLITE, Sql, Transaction
 
-REVISION = "0003"
-OLDER = ("0001", "0002")
+REVISION = "0004"
+OLDER = ("0001", "0002", "0003")
 
 # Servers that start together on one PostgreSQL take turns; the number is "crucible" in ASCII.
 SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7165919026930150501)"

@@ -7,15 +7,17 @@ from typing import Any
 from crucible.model.attempt import Attempt
 from crucible.model.catalog import Price
 from crucible.model.change import Change
-from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, MachineId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
+from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
 from crucible.model.tree import Tally, TaskTree
+from crucible.model.units import MicroUsd
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
-from crucible.store import commits, entities, lists, people, plans, prices, records, submissions, trees
+from crucible.store import commits, entities, lists, money, people, plans, prices, records, submissions, trees
 from crucible.store.claims import Claims
 from crucible.store.prices import save as save_prices
 from crucible.store.runner import Runner
@@ -76,11 +78,14 @@ class SqlStore:
     async def waiting(self, now: datetime, limit: int, without: Collection[TaskId] = ()) -> Sequence[TaskTree]:
         return await self._runner.snapshot(lambda tx: trees.waiting(tx, now, limit, without))
 
-    async def open_leases(self, provider: str) -> Sequence[Lease]:
-        return await self._runner.read(lambda tx: lists.open_leases(tx, provider))
+    async def open_leases(self, provider: str, region: str | None = None) -> Sequence[Lease]:
+        return await self._runner.read(lambda tx: lists.open_leases(tx, provider, region))
 
-    async def open_orders(self, provider: str) -> Sequence[Order]:
-        return await self._runner.read(lambda tx: lists.open_orders(tx, provider))
+    async def open_orders(self, provider: str, region: str | None = None) -> Sequence[Order]:
+        return await self._runner.read(lambda tx: lists.open_orders(tx, provider, region))
+
+    async def open_places(self) -> Sequence[tuple[str, str]]:
+        return await self._runner.read(lists.open_places)
 
     async def due(self, now: datetime, limit: int) -> Due:
         return await self._runner.snapshot(lambda tx: lists.due(tx, now, limit))
@@ -194,6 +199,32 @@ class SqlStore:
 
     async def forget_price_feed(self, feed: str) -> None:
         await self._runner.write(lambda tx: prices.forget(tx, feed), label="prices")
+
+    # --- money --------------------------------------------------------------------------------------------------
+
+    async def usages(self, provider: str, machines: Collection[MachineId]) -> Mapping[MachineId, Sequence[Usage]]:
+        return await self._runner.read(lambda tx: money.usages(tx, provider, machines))
+
+    async def open_usages(self, provider: str, region: str) -> Sequence[Usage]:
+        return await self._runner.read(lambda tx: money.open_usages(tx, provider, region))
+
+    async def job_usages(self, job_id: JobId) -> Sequence[Usage]:
+        return await self._runner.read(lambda tx: money.job_usages(tx, job_id))
+
+    async def job_postings(self, job_id: JobId) -> Sequence[Posting]:
+        return await self._runner.read(lambda tx: money.job_postings(tx, job_id))
+
+    async def job_costs(self, job_ids: Collection[JobId]) -> Mapping[JobId, MicroUsd]:
+        return await self._runner.read(lambda tx: money.job_costs(tx, job_ids))
+
+    async def open_usages_of(self, job_ids: Collection[JobId]) -> Sequence[Usage]:
+        return await self._runner.read(lambda tx: money.open_usages_of(tx, job_ids))
+
+    async def balances(self) -> Mapping[str, MicroUsd]:
+        return await self._runner.read(money.balances)
+
+    async def cooldowns(self, now: datetime) -> Sequence[Cooldown]:
+        return await self._runner.read(lambda tx: money.cooldowns(tx, now))
 
     # --- plans and what came of them ----------------------------------------------------------------------------
 

@@ -3,7 +3,18 @@ only written beside them is in `record_tables`.
 
 A change here needs a new revision in `migrations/versions`; a test compares the two."""
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, Table, UniqueConstraint
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+)
 
 from crucible.model.attempt import AttemptPhase, Outcome, RankState
 from crucible.model.job import Desired, JobStatus
@@ -153,6 +164,7 @@ tasks = Table(
     moment("not_before", null=True),
     moment("deadline_at", null=True),
     whole("version"),
+    Column("boots_failed", Integer, nullable=False, server_default="0"),
     known("phase", TaskPhase),
     UniqueConstraint("job_id", "index"),
 )
@@ -210,6 +222,7 @@ ranks = Table(
     word("reason", null=True),
     moment("started_at", null=True),
     moment("ended_at", null=True),
+    Column("is_evicted", Boolean, nullable=False, server_default=false()),
     known("state", RankState),
 )
 
@@ -237,6 +250,7 @@ orders = Table(
     moment("called_at", null=True),
     word("reason", null=True),
     whole("version"),
+    Column("zone", Text, nullable=False, server_default=""),
     known("phase", OrderPhase),
 )
 Index("ix_orders_of_task", orders.c.task_id)

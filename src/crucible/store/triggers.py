@@ -1,5 +1,6 @@
-"""Rules that the database itself enforces, whatever a program with a bug may try: terminal is for ever, and the log is
-only ever added to. A change here needs a new revision in `migrations/versions`."""
+"""Rules that the database itself enforces, whatever a program with a bug may try: terminal is for ever, a stretch that
+was charged for stays as it is, and the log and the ledger are only ever added to. A change here needs a new revision in
+`migrations/versions`."""
 
 from collections.abc import Iterator
 
@@ -13,7 +14,11 @@ _TERMINAL = {
     "tasks": ("phase", words(FINISHED_TASKS)),
     "attempts": ("phase", words((AttemptPhase.ENDED,))),
 }
-_APPEND_ONLY = ("events", "job_events", "allocations")
+_APPEND_ONLY = ("events", "job_events", "allocations", "postings", "ledger")
+# An open stretch may be closed, and that is all that ever happens to it.
+_FIXED = ("provider", "region", "machine_id", "order_id", "job_id", "kind", "rate_microusd", "per_s", "from_at")
+_OLD, _NEW = (", ".join(f"{row}.{name}" for name in _FIXED) for row in ("OLD", "NEW"))
+_CHANGES_USAGE = f"OLD.to_at IS NOT NULL OR ({_NEW}) <> ({_OLD})"
 
 _POSTGRES_FUNCTIONS = (
     """CREATE FUNCTION crucible_terminal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -21,6 +26,9 @@ _POSTGRES_FUNCTIONS = (
 END $$""",
     """CREATE FUNCTION crucible_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$""",
+    """CREATE FUNCTION crucible_closed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION '%: closed is for ever', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$""",
 )
 
@@ -42,6 +50,9 @@ def _sqlite() -> Iterator[str]:
                 f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
                 f" BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
             )
+    refused = "BEGIN SELECT RAISE(ABORT, 'usage: closed is for ever'); END"
+    yield f"CREATE TRIGGER usage_closed BEFORE UPDATE ON usage WHEN {_CHANGES_USAGE} {refused}"
+    yield f"CREATE TRIGGER usage_no_delete BEFORE DELETE ON usage {refused}"
 
 
 def _postgres() -> Iterator[str]:
@@ -58,3 +69,7 @@ def _postgres() -> Iterator[str]:
             " EXECUTE FUNCTION crucible_append_only()"
         )
         yield (f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION crucible_append_only()")
+    refused = "EXECUTE FUNCTION crucible_closed()"
+    yield f"CREATE TRIGGER usage_closed BEFORE UPDATE ON usage FOR EACH ROW WHEN ({_CHANGES_USAGE}) {refused}"
+    yield f"CREATE TRIGGER usage_no_delete BEFORE DELETE ON usage FOR EACH ROW {refused}"
+    yield f"CREATE TRIGGER usage_no_truncate BEFORE TRUNCATE ON usage {refused}"
