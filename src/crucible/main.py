@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import gc
-import json
+import hashlib
 import logging
 import os
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -40,12 +40,24 @@ from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
-from crucible.model.errors import Conflict, InvalidRequest, PlatformError, StorageFailed
-from crucible.model.ids import TokenId, UserId
+from crucible.home import (
+    agent_file,
+    last_port,
+    prepare,
+    publish,
+    published,
+    secret_key,
+    unpublish,
+    write_private,
+)
+from crucible.model.errors import Conflict, InvalidRequest, PlatformError
+from crucible.model.ids import Digest, TokenId, UserId
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
+from crucible.ports.provider import Provider, Surroundings
+from crucible.ports.seller import Examines
 from crucible.ports.store import Store
-from crucible.providers.local import LocalProvider
+from crucible.sellers import open_providers
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
@@ -68,11 +80,22 @@ class Settings:
     local_gpu_memory: float = 80.0
     allowed_hosts: tuple[str, ...] = ()
     price_files: tuple[Path, ...] = ()
+    providers: tuple[str, ...] = ("local",)
     claim_ttl: timedelta = CLAIM_TTL
 
     @property
     def database_url(self) -> str:
         return self.database or f"sqlite:///{self.data_dir / 'crucible.db'}"
+
+
+Examination = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+def named(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(word.strip() for word in value.split(",") if word.strip())
+    if not names:
+        raise click.BadParameter("name at least one provider: local, aws")
+    return names
 
 
 # --- the command -----------------------------------------------------------------------------------
@@ -102,6 +125,16 @@ class Settings:
     multiple=True,
     help="A list of your own prices (CSV); may be given again. They go before those of providers.",
 )
+@click.option(
+    "--provider",
+    "providers",
+    envvar="CRUCIBLE_PROVIDERS",
+    callback=named,
+    metavar="NAMES",
+    default="local",
+    show_default=True,
+    help="Where machines may be bought, with commas: local,aws.",
+)
 @click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
 def server_command(
     data_dir: Path,
@@ -113,6 +146,7 @@ def server_command(
     local_gpu_memory: float,
     allowed_hosts: tuple[str, ...],
     price_files: tuple[Path, ...],
+    providers: tuple[str, ...],
     claim_ttl: float,
 ) -> None:
     """Run a Crucible server in the foreground.
@@ -120,9 +154,11 @@ def server_command(
     \b
     crucible server                          on this machine, SQLite
     crucible server --local-gpus 8           try GPU jobs on a machine without GPUs
+    crucible server --provider local,aws     buy machines in AWS too: `crucible doctor aws` says what is missing
     crucible server --database postgresql://… --host 0.0.0.0 --public-url https://crucible.example
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("botocore").setLevel(logging.WARNING)  # it tells of every client it makes
     settings = Settings(
         data_dir=data_dir.absolute(),
         host=host,
@@ -133,6 +169,7 @@ def server_command(
         local_gpu_memory=local_gpu_memory,
         allowed_hosts=allowed_hosts,
         price_files=price_files,
+        providers=providers,
         claim_ttl=timedelta(seconds=claim_ttl),
     )
     try:
@@ -162,6 +199,7 @@ async def run_server(settings: Settings) -> None:
         port = listener.getsockname()[1]
         url = settings.public_url or f"http://{settings.host}:{port}"
         async with engine_of(settings, url) as (engine, deps):
+            await nothing_left_behind(deps.store, engine.context.enabled)
             await engine.start()
             staying = asyncio.create_task(stay_published(settings, deps.store, url, port))
             await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url, port))
@@ -180,48 +218,50 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
     store = await open_store(settings.database_url, failpoint=failpoint)
     streams = FileStreams(data / "streams", add_segment=store.add_segment, segments=store.segments)
     blobs = FileBlobs(data / "packages")
-    local = LocalProvider(
-        data / "local",
-        agent=agent_file(data),
-        gpus=settings.local_gpus,
-        gpu_memory_gib=settings.local_gpu_memory,
-        server_file=data / "server.json",
-    )
-    hub = Hub(clock)
+    agents, agent_sha256 = await agents_elsewhere(data)
+    keys, hub = Keys(secret_key(data)), Hub(clock)
+    providers = open_providers(settings.providers, surroundings(settings, url, keys.deployment, clock))
+    sellers = {(seller.name, seller.region): seller for one in providers.values() for seller in one.sellers}
     context = Context(
         store=store,
         streams=streams,
-        sellers={local.name: local},
+        sellers=sellers,
         clock=clock,
         ids=SystemIds(),
         random=SystemRandom(),
-        keys=Keys(secret_key(data)),
+        keys=keys,
         hub=hub,
         wakes=Wakes(),
         policy=Policy(),
         server_id=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
         url=url,
+        agent_sha256=agent_sha256,
         checkpoint_root=(data / "checkpoints").as_uri(),
         failpoint=failpoint,
         claim_ttl=settings.claim_ttl,
     )
-    price_lists = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
-    engine = Engine(context, blobs, Shipped(), price_lists)
+    told = [price_list for one in providers.values() for price_list in one.prices]
+    price_files = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
+    engine = Engine(context, blobs, Shipped(), [*price_files, *told])
     await first_admin(store, clock, data)
     deps = Deps(
         store=store,
         streams=streams,
         blobs=blobs,
+        agents=agents,
         service=engine.service,
         gateway=engine.gateway,
         hub=hub,
         clock=clock,
-        settings=ApiSettings(version=__version__, allowed_hosts=allowed_hosts(settings)),
+        settings=ApiSettings(
+            version=__version__, allowed_hosts=allowed_hosts(settings), providers=tuple(sorted(context.providers))
+        ),
         prices=engine.prices,
         table=engine.planner.table,
         recommender=engine.recommender,
-        enabled=frozenset(context.sellers),
-        health=local.health,
+        enabled=context.providers,
+        enabled_places=context.enabled,
+        healths=examined(providers),
     )
     try:
         yield engine, deps
@@ -229,6 +269,42 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         await engine.stop()
         await streams.close()
         await store.close()
+
+
+async def nothing_left_behind(store: Store, enabled: Collection[str]) -> None:
+    """Machines can only be given back where they were bought: a server that cannot reach them does not start."""
+    left = [
+        f"{provider} {region}"
+        for provider, region in await store.open_places()
+        if f"{provider}/{region}" not in enabled
+    ]
+    if left:
+        raise Conflict(
+            f"machines are held or being bought in {', '.join(left)}, which this server is not to use: enable it "
+            "(--provider, CRUCIBLE_AWS_REGIONS) until they are given back; cancel their jobs to give them back now"
+        )
+
+
+def surroundings(settings: Settings, url: str, deployment: str, clock: SystemClock) -> Surroundings:
+    data = settings.data_dir
+    return Surroundings(
+        deployment=deployment,
+        url=url,
+        data_dir=data,
+        agent=agent_file(data),
+        server_file=data / "server.json",
+        now=clock.now,
+        environ=os.environ,
+        options={"local_gpus": settings.local_gpus, "local_gpu_memory": settings.local_gpu_memory},
+    )
+
+
+def examined(providers: Mapping[str, Provider]) -> dict[str, list[Examination]]:
+    """For `crucible doctor`: of every provider what can be asked how it is."""
+    return {
+        name: [seller.health for seller in provider.sellers if isinstance(seller, Examines)]
+        for name, provider in providers.items()
+    }
 
 
 class Shipped:
@@ -254,18 +330,6 @@ def allowed_hosts(settings: Settings) -> tuple[str, ...]:
     return (*settings.allowed_hosts, own) if own else settings.allowed_hosts
 
 
-def prepare(data: Path) -> None:
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = data / f".writable-{os.getpid()}"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise StorageFailed(
-            f"the data folder {data} cannot be written: {error.strerror}; choose another --data-dir"
-        ) from error
-
-
 @contextlib.contextmanager
 def listening(settings: Settings) -> Iterator[socket.socket]:
     """Bound before anything starts, so that agents can be told the address. The last port is taken again if it is free:
@@ -286,30 +350,18 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
         return
 
 
-def last_port(data: Path) -> int:
-    try:
-        return int((data / "port").read_text())
-    except (OSError, ValueError):
-        return 0
+async def agents_elsewhere(data: Path) -> tuple[FileBlobs, Digest]:
+    """The agents that machines in clouds fetch, and the digest of this server's own. Those of earlier versions stay:
+    machines may have been ordered with them."""
+    agents, content = FileBlobs(data / "agents"), bundle.portable()
+    digest = Digest(hashlib.sha256(content).hexdigest())
+    if not await agents.has(digest):
+        await agents.put(digest, whole(content), len(content))
+    return agents, digest
 
 
-def agent_file(data: Path) -> Path:
-    """The agent as one file, written anew at every start so that it fits this server."""
-    path = data / "agent" / "crucible-agent.pyz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    bundle.build(path)
-    return path
-
-
-def secret_key(data: Path) -> bytes:
-    """Random per install; servers that share a database share the key through CRUCIBLE_SECRET_KEY."""
-    given = os.environ.get("CRUCIBLE_SECRET_KEY")
-    if given:
-        return given.encode()
-    path = data / "secret-key"
-    if not path.exists():
-        write_once(path, secrets.token_hex(32))
-    return path.read_text().strip().encode()
+async def whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def first_admin(store: Store, clock: SystemClock, data: Path) -> None:
@@ -330,13 +382,6 @@ async def first_admin(store: Store, clock: SystemClock, data: Path) -> None:
     await store.add_token(token)
 
 
-def publish(data: Path, url: str, port: int) -> None:
-    """Where clients and local agents find this server, now and after its next start."""
-    write_private(data / "port", str(port))
-    write_private(data / "server.json", json.dumps({"url": url, "pid": os.getpid(), "version": __version__}))
-    log.info("ready at %s", url)
-
-
 async def stay_published(settings: Settings, store: Store, url: str, port: int) -> None:
     """Of several servers that share the folder one is named there. When that one is dead or stands still, another takes
     its place: an agent that knows no other server finds it there."""
@@ -347,42 +392,6 @@ async def stay_published(settings: Settings, store: Store, url: str, port: int) 
                 publish(settings.data_dir, url, port)
         except (PlatformError, OSError) as error:
             log.warning("cannot see to it that %s names a live server: %s", settings.data_dir / "server.json", error)
-
-
-def published(data: Path) -> dict[str, Any]:
-    try:
-        said = json.loads((data / "server.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def unpublish(data: Path) -> None:
-    """Another server that shares the folder may be named there by now."""
-    if published(data).get("pid") == os.getpid():
-        (data / "server.json").unlink(missing_ok=True)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Whole or not at all, and nobody else's to read."""
-    written_beside(path, text).replace(path)
-
-
-def write_once(path: Path, text: str) -> None:
-    """The same, and whoever comes second keeps what the first wrote."""
-    part = written_beside(path, text)
-    with contextlib.suppress(FileExistsError):
-        os.link(part, path)
-    part.unlink()
-
-
-def written_beside(path: Path, text: str) -> Path:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    return part
 
 
 @click.group()

@@ -6,21 +6,26 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from . import VERSION, disk, facts
-from .identity import Identity, Refused
+from .identity import ORPHAN_AFTER_S, Identity, Refused
 from .link import Link, Servers
 from .node import Node
+from .notices import LONGEST_S, Notices
 from .rendezvous import Rendezvous
 from .words import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, NoReturn
+    from typing import Any, Dict, NoReturn, Optional
 
 _BOOT_FIELDS = ("enrolment_token", "order_id", "machine_id", "address")
 # Ends after which the machine serves nobody. Told to close, somebody else decides.
-_FINAL = ("retired", "orphaned", "gone")
+_FINAL = ("retired", "orphaned", "gone", "outlived")
+# Whoever takes a machine back does it soon, and charges less than if we switched it off. It must not stay on for ever.
+_TAKEN = "taken"
+_TAKEN_WITHIN_S = LONGEST_S + 60.0
 _POWER_OFF_TIMEOUT_S = 60.0
 
 
@@ -39,11 +44,21 @@ def main(folder: str) -> int:
         return _leave(folder, words, "cannot start: boot.json in %s lacks %s" % (folder, ", ".join(missing)), 1)
     signal.signal(signal.SIGTERM, _close_early)
     try:
-        return _run(folder, boot, words)
+        end = _run(folder, boot, words)
     except _Closed:
         return _leave(folder, words, "closed before it was enrolled", 0)
     except Refused as error:
-        return _leave(folder, words, "cannot enrol: %s" % error, 1)
+        return _leave(folder, words, "cannot enrol: %s" % error, 1, boot)
+    except Exception as error:
+        # Our bug; but a machine without an agent would cost money until somebody looks.
+        _leave(folder, words, "broken: %s: %s" % (type(error).__name__, error), 1, boot)
+        raise
+    if end == _TAKEN and boot.get("power_off"):
+        words.say("waiting for the provider to take the machine")
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(_TAKEN_WITHIN_S)
+        return _leave(folder, words, "taken, but the machine is still on", 0, boot)
+    return _leave(folder, words, end, 0, boot if end in _FINAL else None)
 
 
 class _Closed(Exception):
@@ -54,7 +69,8 @@ def _close_early(*_: object) -> NoReturn:
     raise _Closed
 
 
-def _run(folder: str, boot: Dict[str, Any], words: Words) -> int:
+def _run(folder: str, boot: Dict[str, Any], words: Words) -> str:
+    """Until the node ends; returns how."""
     boot_id = os.urandom(8).hex()
     words.say("agent %s starts in %s (boot %s)" % (VERSION, folder, boot_id))
     identity = Identity(folder)
@@ -64,7 +80,8 @@ def _run(folder: str, boot: Dict[str, Any], words: Words) -> int:
     machine = facts.gather()
     if not identity.is_enrolled:
         message = identity.message(boot, boot_id, VERSION, machine)
-        identity.enrol(Link(servers, boot["enrolment_token"]), message, words)
+        within_s = float(boot.get("enrol_within_s") or ORPHAN_AFTER_S)
+        identity.enrol(Link(servers, boot["enrolment_token"]), message, words, within_s)
         words.say("enrolled")
     # Everything below this machine is found by its name, supervisors included.
     os.environ["CRUCIBLE_MACHINE_ID"] = boot["machine_id"]
@@ -73,10 +90,9 @@ def _run(folder: str, boot: Dict[str, Any], words: Words) -> int:
     signal.signal(signal.SIGINT, lambda *_: node.close())
     if machine["gpus"]:
         node.watch_gpus()
-    end = node.run()
-    if end in _FINAL:
-        _power_off(boot.get("power_off"), words)
-    return _leave(folder, words, end, 0)
+    if boot.get("metadata"):
+        Notices(boot["metadata"], words, node.take_back).start()
+    return node.run()
 
 
 def _keep_program(folder: str) -> str:
@@ -89,14 +105,16 @@ def _keep_program(folder: str) -> str:
     return program
 
 
-def _leave(folder: str, words: Words, reason: str, status: int) -> int:
-    """Whoever started us finds the reason in a file."""
+def _leave(folder: str, words: Words, reason: str, status: int, boot: Optional[Dict[str, Any]] = None) -> int:
+    """Whoever started us finds the reason in a file. With `boot`, the machine goes too."""
     words.say("agent ends: %s" % reason)
     try:
         with open(os.path.join(folder, "agent.exit"), "w", encoding="utf-8") as file:
             file.write(reason + "\n")
     except OSError:
         pass
+    if boot is not None:
+        _power_off(boot.get("power_off"), words)
     return status
 
 

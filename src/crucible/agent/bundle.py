@@ -1,12 +1,13 @@
-"""Builds `crucible-agent.pyz`, the agent as one file. The same sources and interpreter always give the same bytes.
+"""Builds `crucible-agent.pyz`, the agent as one file. The same sources always give the same bytes.
 
-Beside every source lies its bytecode for the interpreter that builds: on the same machine an agent then starts in half
-the time. Any other interpreter finds a foreign magic number and compiles the source."""
+For this computer, bytecode of the interpreter that builds lies beside every source: an agent then starts in half the
+time. For machines elsewhere only the sources go along, so that every server of one version hands out the same file."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import marshal
 import os
 import zipfile
@@ -24,21 +25,32 @@ _MARSHAL_VERSION = 2
 
 
 def build(path: Path) -> str:
-    """Writes the archive, whole or not at all; returns its sha256."""
-    files = {"__main__.py": _MAIN}
-    for source in Path(__file__).parent.glob("*.py"):
-        if source.name != Path(__file__).name:
-            name = f"{PACKAGE}/{source.name}"
-            files[name] = source.read_bytes()
-            files[name + "c"] = _bytecode(files[name], name)
+    """Writes the archive for this computer, whole or not at all; returns its sha256."""
+    sources = _sources()
+    content = _archive({**sources, **{name + "c": _bytecode(source, name) for name, source in sources.items()}})
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with zipfile.ZipFile(temporary, "w") as archive:
-        for name in sorted(files):
-            # Not compressed: every start of a rank would pay for the unpacking.
-            archive.writestr(zipfile.ZipInfo(name, _TIME), files[name], zipfile.ZIP_STORED)
-    digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
+    temporary.write_bytes(content)
     temporary.replace(path)
-    return digest
+    return hashlib.sha256(content).hexdigest()
+
+
+def portable() -> bytes:
+    """The archive for machines elsewhere."""
+    return _archive(_sources())
+
+
+def _sources() -> dict[str, bytes]:
+    found = [path for path in Path(__file__).parent.glob("*.py") if path.name != Path(__file__).name]
+    return {f"{PACKAGE}/{path.name}": path.read_bytes() for path in found}
+
+
+def _archive(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in sorted({"__main__.py": _MAIN, **files}.items()):
+            # Not compressed: every start of a rank would pay for the unpacking.
+            archive.writestr(zipfile.ZipInfo(name, _TIME), data, zipfile.ZIP_STORED)
+    return content.getvalue()
 
 
 def _bytecode(source: bytes, name: str) -> bytes:

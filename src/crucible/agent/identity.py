@@ -73,13 +73,13 @@ class Identity:
     def message(self, boot: Dict[str, Any], boot_id: str, version: str, facts: Dict[str, Any]) -> bytes:
         return protocol.enrol(boot, self._data, boot_id, version, facts)
 
-    def enrol(self, link: Link, message: bytes, words: Words) -> None:
-        """Asks until a server answers. Raises Refused, also after an hour without any answer."""
+    def enrol(self, link: Link, message: bytes, words: Words, within_s: float = ORPHAN_AFTER_S) -> None:
+        """Asks until a server answers. Raises Refused, also if none does in time."""
         backoff = Backoff()
-        give_up_at = time.monotonic() + ORPHAN_AFTER_S
+        give_up_at = time.monotonic() + within_s
         while not self._ask(link, message, words):
             if time.monotonic() >= give_up_at:
-                raise Refused("no server answered the enrolment for %g s" % ORPHAN_AFTER_S)
+                raise Refused("no server answered the enrolment for %g s" % within_s)
             time.sleep(backoff.next_s())
 
     def _ask(self, link: Link, message: bytes, words: Words) -> bool:

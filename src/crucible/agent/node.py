@@ -34,8 +34,10 @@ _TICK_S = 0.025
 _IDLE_TICK_S = 0.2
 # Reports are at least this far apart, so that a talkative program fills them.
 _GATHER_S = 0.05
-# Told to end, the agent tries so long to deliver what is left; a later agent of the same folder goes on.
+# Told to end, the agent tries so long to deliver what is left; a later agent of the same folder goes on. Of the time
+# that a machine has left, a third is kept for it, but no more than this.
 _LAST_WORDS_S = 10.0
+_NEVER = float("inf")
 # Ranks that ran here are not started again by an old picture of the work.
 _REMEMBERED = 1000
 # The server could not use a report.
@@ -73,14 +75,20 @@ class Node:
         self._next_report = 0.0
         self._next_heartbeat = 0.0
         self._forgotten: Deque[Tuple[str, int]] = deque(maxlen=_REMEMBERED)
+        self._powers_off = bool(boot.get("power_off"))
+        self._max_life_s = float(boot.get("max_life_s") or _NEVER)
+        self._life_ends_at = time.monotonic() + self._max_life_s
         self._is_retiring = False
-        self._is_closing = False
+        self._is_told_to_close = False
+        # How the node will end, once it has stopped its ranks because the machine goes.
+        self._leaving: Optional[str] = None
+        self._kill_at = _NEVER
         self._is_gone = False
         self._quiet_since: Optional[float] = None
         self._end: Optional[str] = None
 
     def run(self) -> str:
-        """Until the node is retired, orphaned or told to close; returns which."""
+        """Until the node is retired, orphaned, outlived, taken back or told to close; returns which."""
         for rank in self._attempts.load():
             self._ranks[rank.key] = rank
             self._words.say("found rank %s (%s)" % (rank.rank_id, "running" if rank.is_live else "ended"))
@@ -99,6 +107,10 @@ class Node:
     def close(self) -> None:
         """For a signal handler: stop the ranks with their grace, deliver, end. A second call ends at once."""
         self._tell(self._close)
+
+    def take_back(self, at: str, left_s: float) -> None:
+        """The machine goes at that time: the same, within what is left."""
+        self._tell(self._give_back, at, left_s)
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -131,17 +143,31 @@ class Node:
     def _reason_to_end(self, now: float) -> Optional[str]:
         if any(rank.is_live for rank in self._ranks.values()):
             self._quiet_since = None
+            self._press(now)
             return None
         self._quiet_since = self._quiet_since or now
         if self._is_gone:
             return "gone"
-        if self._is_closing and (self._is_all_told() or now - self._quiet_since >= _LAST_WORDS_S):
-            return "closed"
+        if self._leaving is not None and (self._is_all_told() or now - self._quiet_since >= _LAST_WORDS_S):
+            return self._leaving
         if self._is_retiring and self._is_all_told():
             return "retired"
-        if now - self._servers.heard_at >= self._identity.orphan_after_s:
+        if self._is_orphan(now):
             return "orphaned"
-        return None
+        return "outlived" if now >= self._life_ends_at else None
+
+    def _press(self, now: float) -> None:
+        """Ends ranks that the machine must not run any longer: nobody would ever switch it off."""
+        if self._leaving is None and self._powers_off and self._is_orphan(now):
+            self._leave("orphaned", "no server was heard for %g s" % self._identity.orphan_after_s)
+        elif self._leaving is None and now >= self._life_ends_at:
+            self._leave("outlived", "the machine has reached its longest life of %g s" % self._max_life_s)
+        elif now >= self._kill_at:
+            for rank in self._ranks.values():
+                rank.kill("the machine has no time left")
+
+    def _is_orphan(self, now: float) -> bool:
+        return now - self._servers.heard_at >= self._identity.orphan_after_s
 
     def _is_all_told(self) -> bool:
         return not self._is_reporting and all(rank.is_exit_delivered for rank in self._ranks.values())
@@ -152,7 +178,7 @@ class Node:
         self._learn(work.servers)
         wanted = {each.key: each for each in work.ranks}
         for key, each in wanted.items():
-            if key not in self._ranks and not self._is_closing:
+            if key not in self._ranks and self._leaving is None:
                 self._accept(each)
             if key in self._ranks and each.stop:
                 self._ranks[key].stop(each.stop_reason)
@@ -215,14 +241,25 @@ class Node:
             self._attempts.discard(key[0])
 
     def _close(self) -> None:
-        if self._is_closing:
+        if self._is_told_to_close:
             self._end = "closed at once"
             return
-        self._words.say("told to close: stopping every rank")
-        self._is_closing = True
+        self._is_told_to_close = True
+        self._leave("closed", "the agent was told to stop")
+
+    def _give_back(self, at: str, left_s: float) -> None:
+        """The last report must have arrived before the machine goes."""
+        grace_s = left_s - min(_LAST_WORDS_S, left_s / 3)
+        self._kill_at = time.monotonic() + grace_s
+        self._leave("taken", "the provider takes the machine back at %s" % at, grace_s)
+
+    def _leave(self, end: str, reason: str, within_s: float = _NEVER) -> None:
+        """Nobody's failure: the machine goes and takes its ranks along."""
+        self._words.say("%s: stopping every rank" % reason)
+        self._leaving = self._leaving or end
         for rank in self._ranks.values():
-            rank.is_evicted = rank.is_live
-            rank.stop("the agent was told to stop")
+            rank.is_evicted = rank.is_evicted or rank.is_live
+            rank.stop(reason, within_s)
 
     def _retired_long_ago(self) -> None:
         """Nothing here is wanted, and nothing will be taken."""

@@ -82,9 +82,9 @@ class Rank:
     def is_live(self) -> bool:
         return self.result is None
 
-    def stop(self, reason: str) -> None:
-        """SIGTERM, the rank's grace, SIGKILL."""
-        grace_s = self.launch["stop_grace_s"]
+    def stop(self, reason: str, within_s: float = float("inf")) -> None:
+        """SIGTERM, the rank's grace or what is left of the machine's time, SIGKILL."""
+        grace_s = min(self.launch["stop_grace_s"], within_s)
         if self._order is None:
             self._give({"do": "stop", "text": reason, "grace_s": grace_s}, grace_s)
 

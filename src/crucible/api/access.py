@@ -13,7 +13,7 @@ class Access(StrEnum):
     ADMIN = "admin"  # an admin's token
     ATTEMPT = "attempt"  # a user's token, or the token of an attempt that asks for its own job
     NODE = "node"  # a node's key
-    ENROLMENT = "enrolment"  # an order's enrolment token; the gateway checks it against the body
+    ENROLMENT = "enrolment"  # an order's enrolment token; the gateway checks it
 
 
 SOCKET = "SOCKET"  # stands for the method of a WebSocket
@@ -22,6 +22,7 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("GET", "/healthz"): Access.PUBLIC,
     ("GET", "/readyz"): Access.PUBLIC,
     ("GET", "/v1/health"): Access.MEMBER,
+    ("GET", "/v1/health/{provider}"): Access.ADMIN,  # names the account, and asks the provider
     ("GET", "/v1/version"): Access.MEMBER,
     ("GET", "/v1/openapi.json"): Access.MEMBER,
     # jobs
@@ -42,6 +43,7 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/jobs/{job_id}/spec"): Access.MEMBER,
     ("GET", "/v1/jobs/{job_id}/plan"): Access.MEMBER,
     ("GET", "/v1/jobs/{job_id}/why"): Access.MEMBER,
+    ("GET", "/v1/jobs/{job_id}/costs"): Access.MEMBER,
     (SOCKET, "/v1/jobs/{job_id}/stream"): Access.MEMBER,
     # before a job
     ("POST", "/v1/plan"): Access.MEMBER,
@@ -72,6 +74,7 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("POST", "/api/v1/training/{job_id}/resume"): Access.MEMBER,
     (SOCKET, "/api/v1/training/{job_id}/stream"): Access.MEMBER,
     # agents
+    ("GET", "/v1/agent/{sha256}"): Access.ENROLMENT,
     ("POST", "/agent/v1/enrol"): Access.ENROLMENT,
     ("GET", "/agent/v1/work"): Access.NODE,
     ("POST", "/agent/v1/report"): Access.NODE,

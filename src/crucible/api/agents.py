@@ -1,6 +1,8 @@
 """The agents' routes, as drawn in wire.agent. Bodies are read by pydantic straight from the bytes: reports are the most
 frequent and the largest thing that a server hears."""
 
+import re
+
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -16,6 +18,8 @@ from crucible.model.errors import InvalidRequest, NotFound
 from crucible.model.ids import Digest
 from crucible.wire import agent as wire
 
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
 
 class AgentRoutes:
     def __init__(self, deps: Deps, shutdown: Shutdown) -> None:
@@ -28,6 +32,7 @@ class AgentRoutes:
         add(router, "GET", "/agent/v1/work", self.work, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/enrol", self.enrol, None, include_in_schema=False)
         add(router, "GET", "/agent/v1/packages/{digest}", self.package, None, include_in_schema=False)
+        add(router, "GET", "/v1/agent/{sha256}", self.program, None, include_in_schema=False)
 
     async def enrol(self, request: Request) -> Response:
         try:
@@ -37,6 +42,17 @@ class AgentRoutes:
             return invalid(error.errors(include_url=False, include_input=False))
         except NotFound as error:
             return gone(error)
+
+    async def program(self, request: Request, sha256: str) -> Response:
+        """The agent itself, for a machine that was ordered and waits for nothing else."""
+        await self._deps.gateway.admit(bearer(request))
+        if not _SHA256.fullmatch(sha256):
+            raise NotFound("an agent is named by its sha256 in lower-case hex")
+        try:
+            pieces = self._deps.agents.get(Digest(sha256))
+        except NotFound:
+            raise NotFound("this server has no such agent") from None
+        return Pulled(pieces, "application/octet-stream", {"etag": f'"{sha256}"'})
 
     async def work(self, request: Request) -> Response:
         """A long poll; ends at once when the server stops."""

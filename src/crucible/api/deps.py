@@ -1,6 +1,6 @@
 """What the API is made of: ports, the engine's three faces, and a few settings."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ class Deps:
     store: Store
     streams: Streams
     blobs: Blobs
+    agents: Blobs  # the programs of machines elsewhere, by their digest
     service: Service
     gateway: Gateway
     hub: Hub
@@ -44,4 +45,6 @@ class Deps:
     table: Callable[[], Awaitable[OfferTable]]  # everything on sale now
     recommender: Recommender
     enabled: Collection[str]  # providers that can be bought from
-    health: Callable[[], Awaitable[Mapping[str, Any]]]  # a status and every problem in a sentence, for the operator
+    enabled_places: Collection[str]  # the same as "aws/us-east-1"
+    # By provider, one of each place that it sells in: a status and every problem in a sentence, for the operator.
+    healths: Mapping[str, Sequence[Callable[[], Awaitable[Mapping[str, Any]]]]]

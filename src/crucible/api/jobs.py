@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from crucible.api import views
+from crucible.api.costs import so_far, so_far_of
 from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.reply import json_reply
@@ -47,7 +48,9 @@ class JobRoutes:
             limit=asked.limit,
             cursor=asked.cursor or None,
         )
-        return json_reply(views.page(await self._deps.store.jobs(query)))
+        page = await self._deps.store.jobs(query)
+        posted = {item.id: item.cost_running_microusd for item in page.items}
+        return json_reply(views.page(page, await so_far(self._deps.store, self._deps.clock, posted)))
 
     async def submit(self, request: Request, body: rest.Submit, idempotency_key: IdempotencyKey = None) -> Response:
         """The same Idempotency-Key with the same spec is the same job."""
@@ -86,7 +89,8 @@ class JobRoutes:
 async def described(deps: Deps, job: Job) -> dict[str, object]:
     store = deps.store
     came = await store.prediction(job.id) if job.status.is_terminal else None
-    return views.job_view(job, await store.job_tasks(job.id), await store.progress(job.id), came)
+    costs = await so_far_of(store, deps.clock, [job.id])
+    return views.job_view(job, await store.job_tasks(job.id), await store.progress(job.id), came, costs[job.id])
 
 
 def _statuses(text: str) -> frozenset[JobStatus]:

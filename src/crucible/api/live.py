@@ -112,7 +112,7 @@ class Telling:
         if seen.progress and seen.progress != self._progress:
             self._progress = seen.progress
             yield {"type": "progress", **(views.progress_view(seen.progress) or {})}
-        cost = views.cost(job)
+        cost = views.cost(job, seen.cost)
         if cost != self._cost:
             self._cost = cost
             yield {"type": "cost", **cost}

@@ -38,7 +38,7 @@ class PriceViews:
         return self.price(one) | {
             "id": one.id,
             "backend": one.target.backend,
-            "is_enabled": one.target.provider in self.enabled,
+            "is_enabled": f"{one.target.provider}/{one.target.region}" in self.enabled,
             "gpu_memory_gb": one.gpu_memory_gib,
             "cpus": one.cpus,
             "memory_gb": one.memory_gib,

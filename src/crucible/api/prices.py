@@ -115,7 +115,7 @@ class PriceRoutes:
         return json_reply({"gpu": asked.gpu, "gpus": asked.gpus, "hours": asked.hours, "items": items})
 
     def _views(self) -> PriceViews:
-        return PriceViews(self._deps.clock.now(), self._deps.prices.stale_after, self._deps.enabled)
+        return PriceViews(self._deps.clock.now(), self._deps.prices.stale_after, self._deps.enabled_places)
 
     def _summary(self, table: OfferTable, rows: Ints) -> dict[str, Any]:
         as_of = table.as_of[rows]

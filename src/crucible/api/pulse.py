@@ -6,15 +6,19 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crucible.api.costs import so_far_of
 from crucible.engine.hub import Hub
 from crucible.model.ids import JobId
 from crucible.model.job import Job
 from crucible.model.record import Progress
+from crucible.model.units import MicroUsd
 from crucible.ports.clock import Clock
 from crucible.ports.store import Store
 
 # How long news of another server may go unnoticed.
 LOOK_AGAIN_S = 2.0
+# Money moves by the second; a job that talks all the time is not added up for each of its lines.
+ADD_UP_AGAIN_S = 1.0
 REMEMBERED = 1024
 
 
@@ -24,6 +28,8 @@ class Seen:
     at: float
     job: Job
     progress: Sequence[Progress]
+    cost: MicroUsd  # so far …
+    cost_at: float  # … then
 
 
 class Pulse:
@@ -37,7 +43,8 @@ class Pulse:
         """The job as it was at the newest news, or later."""
         look = self._looks.get(job_id)
         if look is None or not self._is_fresh(job_id, look):
-            look = self._looks[job_id] = asyncio.ensure_future(self._read(job_id))
+            before = look.result() if look is not None and _has_seen(look) else None
+            look = self._looks[job_id] = asyncio.ensure_future(self._read(job_id, before))
             self._looks.move_to_end(job_id)
             if len(self._looks) > REMEMBERED:
                 self._looks.popitem(last=False)
@@ -50,12 +57,20 @@ class Pulse:
     def _is_fresh(self, job_id: JobId, look: "asyncio.Task[Seen]") -> bool:
         if not look.done():
             return True
-        if look.cancelled() or look.exception() is not None:
+        if not _has_seen(look):
             return False
         seen = look.result()
         is_old = self._clock.monotonic() - seen.at >= LOOK_AGAIN_S / 2
         return seen.counter == self._hub.counter(job_id) and not is_old
 
-    async def _read(self, job_id: JobId) -> Seen:
+    async def _read(self, job_id: JobId, before: Seen | None) -> Seen:
         counter, at = self._hub.counter(job_id), self._clock.monotonic()
-        return Seen(counter, at, await self._store.job(job_id), await self._store.progress(job_id))
+        job, progress = await self._store.job(job_id), await self._store.progress(job_id)
+        if before is not None and at - before.cost_at < ADD_UP_AGAIN_S:
+            return Seen(counter, at, job, progress, before.cost, before.cost_at)
+        costs = await so_far_of(self._store, self._clock, [job_id])
+        return Seen(counter, at, job, progress, costs[job_id], at)
+
+
+def _has_seen(look: "asyncio.Task[Seen]") -> bool:
+    return look.done() and not look.cancelled() and look.exception() is None

@@ -1,5 +1,9 @@
 """The server itself: is it alive, is it ready, which version, and what can be asked of it."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,9 +12,13 @@ from crucible.api.deps import Deps
 from crucible.api.reply import json_reply
 from crucible.api.routing import add
 from crucible.api.shutdown import Shutdown
-from crucible.model.errors import PlatformError
+from crucible.model.errors import NotFound, PlatformError
 from crucible.wire import rest
 from crucible.wire.agent import PROTOCOL
+
+OWN_MACHINES = "local"
+HEALTHY, DEGRADED, DOWN = "healthy", "degraded", "down"
+MAX_NAME = 40  # of a name that we say again
 
 
 class SystemRoutes:
@@ -23,6 +31,7 @@ class SystemRoutes:
         add(router, "GET", "/healthz", self.healthz, rest.Alive)
         add(router, "GET", "/readyz", self.readyz, rest.Alive, responses={503: {"model": rest.Alive}})
         add(router, "GET", "/v1/health", self.health, rest.Health)
+        add(router, "GET", "/v1/health/{provider}", self.provider_health, rest.ProviderHealth)
         add(router, "GET", "/v1/version", self.version, rest.Version)
         add(router, "GET", "/v1/openapi.json", self.openapi, None, include_in_schema=False)
 
@@ -36,8 +45,18 @@ class SystemRoutes:
         return json_reply({"status": "ready" if is_ready else "not ready"}, 200 if is_ready else 503)
 
     async def health(self, request: Request) -> Response:
-        """What `crucible doctor` shows of this server's machines."""
-        return json_reply(await self._deps.health())
+        """What `crucible doctor` shows of this server's own machines."""
+        own = [await look() for look in self._deps.healths.get(OWN_MACHINES, ())]
+        return json_reply(own[0] if own else {"status": HEALTHY, "problems": []})
+
+    async def provider_health(self, request: Request, provider: str) -> Response:
+        """What `crucible doctor PROVIDER` shows: the provider is asked now, in each of its places."""
+        looks = self._deps.healths.get(provider)
+        if looks is None:
+            enabled = ", ".join(sorted(self._deps.healths))
+            raise NotFound(f"no provider {provider[:MAX_NAME]!r} is enabled on this server; enabled: {enabled}")
+        places = await asyncio.gather(*(look() for look in looks))
+        return json_reply({"provider": provider, "status": overall(places), "places": places})
 
     async def _storage_answers(self) -> bool:
         try:
@@ -51,3 +70,11 @@ class SystemRoutes:
 
     async def openapi(self, request: Request) -> Response:
         return json_reply(self._app.openapi())
+
+
+def overall(places: Sequence[Mapping[str, Any]]) -> str:
+    """Down only if nothing can be bought anywhere."""
+    told = {str(place.get("status")) for place in places}
+    if told <= {DOWN}:
+        return DOWN
+    return HEALTHY if told == {HEALTHY} else DEGRADED

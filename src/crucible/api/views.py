@@ -1,14 +1,15 @@
 """Our values in the words of wire.rest, as plain dictionaries: writing them by hand keeps a list of fifty cheap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crucible.model.attempt import Attempt, Rank
+from crucible.model.ids import JobId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node
 from crucible.model.record import Artifact, Checkpoint, Prediction, Progress, Token, User
 from crucible.model.task import Task
-from crucible.model.units import usd
+from crucible.model.units import MicroUsd, usd
 from crucible.ports.store import JobPage, JobSummary, LoggedEvent
 from crucible.ports.streams import LogLine, MetricPoint
 
@@ -21,7 +22,10 @@ def changed(job: Job) -> dict[str, Any]:
     return {"id": job.id, "status": job.status, "desired": job.desired, "reason": job.reason}
 
 
-def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress], came: Prediction | None) -> dict[str, Any]:
+def job_view(
+    job: Job, tasks: Sequence[Task], progress: Sequence[Progress], came: Prediction | None, so_far: MicroUsd
+) -> dict[str, Any]:
+    """`so_far`: what it has cost."""
     return {
         "id": job.id,
         "name": job.name,
@@ -30,7 +34,7 @@ def job_view(job: Job, tasks: Sequence[Task], progress: Sequence[Progress], came
         "framework": job.framework,
         "execution_mode": job.execution_mode,
         "selected": selected(job),
-        "cost": cost(job),
+        "cost": cost(job, so_far),
         "timestamps": timestamps(job),
         "desired": job.desired,
         "reason": job.reason,
@@ -73,10 +77,10 @@ def selected(job: Job) -> dict[str, Any] | None:
     }
 
 
-def cost(job: Job) -> dict[str, Any]:
+def cost(job: Job, so_far: MicroUsd) -> dict[str, Any]:
     estimated = job.cost_estimated_microusd
     return {
-        "running_usd": usd(job.cost_running_microusd),
+        "running_usd": usd(so_far),
         "estimated_usd": None if estimated is None else usd(estimated),
     }
 
@@ -111,11 +115,11 @@ def progress_view(progress: Sequence[Progress]) -> dict[str, Any] | None:
     return {"step": step, "total_steps": total, "fraction": fraction, "at": newest.at, "metrics": newest.metrics}
 
 
-def page(found: JobPage) -> dict[str, Any]:
-    return {"items": [brief(item) for item in found.items], "next_cursor": found.next_cursor}
+def page(found: JobPage, costs: Mapping[JobId, MicroUsd]) -> dict[str, Any]:
+    return {"items": [brief(item, costs[item.id]) for item in found.items], "next_cursor": found.next_cursor}
 
 
-def brief(item: JobSummary) -> dict[str, Any]:
+def brief(item: JobSummary, so_far: MicroUsd) -> dict[str, Any]:
     return {
         "id": item.id,
         "name": item.name,
@@ -127,7 +131,7 @@ def brief(item: JobSummary) -> dict[str, Any]:
         "gpus": item.gpus,
         "provider": item.selected_provider,
         "region": item.selected_region,
-        "cost_usd": item.cost_running_microusd / 1_000_000,
+        "cost_usd": usd(so_far),
         "progress": item.progress,
         "created_at": item.created_at,
         "started_at": item.started_at,

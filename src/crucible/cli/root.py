@@ -13,7 +13,7 @@ ENTRY_POINTS = "crucible.commands"
 
 
 class Entry(NamedTuple):
-    where: str  # "module:attribute" below crucible.cli.commands
+    where: str  # "module:attribute" below crucible.cli.commands, or of all of crucible
     summary: str
     section: str
 
@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "metrics": Entry("metrics:metrics", "What a job measured: loss, accuracy, speed", LOOK),
     "wait": Entry("wait:wait", "Wait for a job; the exit code says how it ended", LOOK),
     "accuracy": Entry("accuracy:accuracy", "How far estimates were from what jobs took", LOOK),
+    "costs": Entry("costs:costs", "What a job costs: so far, per hour, and what is still to come", LOOK),
     "checkpoints": Entry("records:checkpoints", "Checkpoints a job has written", LOOK),
     "artifacts": Entry("records:artifacts", "Files a job has left behind", LOOK),
     "nodes": Entry("nodes:nodes", "Machines that work or could work", LOOK),
@@ -50,7 +51,8 @@ COMMANDS: dict[str, Entry] = {
     "logout": Entry("account:logout", "Forget that server and use the local one again", SETUP),
     "token": Entry("token:token", "Make, list and revoke access tokens", SETUP),
     "user": Entry("user:user", "Make and list users (admins)", SETUP),
-    "doctor": Entry("doctor:doctor", "Check this installation and say how to mend it", SETUP),
+    "lab": Entry("crucible.lab.commands:lab_command", "A cloud on this computer that costs nothing", SETUP),
+    "doctor": Entry("doctor:doctor", "Check this installation, or what a PROVIDER needs", SETUP),
     "completion": Entry("completion:completion", "Print the completion script of a shell", SETUP),
     "version": Entry("version:version", "Versions of this client and its server", SETUP),
 }
@@ -102,7 +104,8 @@ def _also(name: str) -> str:
 
 def _load(where: str) -> click.Command:
     module, attribute = where.split(":")
-    command = getattr(importlib.import_module(f"crucible.cli.commands.{module}"), attribute)
+    path = module if "." in module else f"crucible.cli.commands.{module}"
+    command = getattr(importlib.import_module(path), attribute)
     assert isinstance(command, click.Command)
     return command
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import IO, Any, Self, cast
 from urllib.parse import quote
 
-from crucible.client import price_shapes, shapes
+from crucible.client import cost_shapes, price_shapes, shapes
 from crucible.client.endpoint import Endpoint
 from crucible.client.following import LogReader, OnTrouble, Patience
 from crucible.client.shapes import TERMINAL
@@ -163,6 +163,10 @@ class Client:
     def attempts(self, job_id: str) -> list[shapes.Attempt]:
         return cast(list[shapes.Attempt], self._items(f"{_job(job_id)}/attempts"))
 
+    def costs(self, job_id: str) -> cost_shapes.JobCosts:
+        """So far, per hour, still to come; by kind and machine; every interval and posting."""
+        return cast(cost_shapes.JobCosts, self._http.call("GET", f"{_job(job_id)}/costs"))
+
     def why(self, job_id: str) -> shapes.Why:
         """What it waits for, task by task."""
         return cast(shapes.Why, self._http.call("GET", f"{_job(job_id)}/why"))
@@ -309,6 +313,11 @@ class Client:
 
     def version(self) -> Mapping[str, Any]:
         return cast(Mapping[str, Any], self._http.call("GET", "/v1/version"))
+
+    def provider_health(self, provider: str) -> Mapping[str, Any]:
+        """What is missing before machines can be bought there; admins only. The provider is asked now."""
+        path = f"/v1/health/{quote(provider, safe='')}"
+        return cast(Mapping[str, Any], self._http.call("GET", path))
 
     def nodes(self) -> list[shapes.Node]:
         return cast(list[shapes.Node], self._items("/v1/nodes"))

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from crucible.client import shapes
+from crucible.client import cost_shapes, shapes
 from crucible.client.api import Client
 from crucible.client.async_client import AsyncClient
 from crucible.client.errors import JobCancelled, JobFailed
@@ -91,6 +91,10 @@ class Job:
     def checkpoints(self) -> list[shapes.Checkpoint]:
         """Oldest first."""
         return self._client.checkpoints(self.id)
+
+    def costs(self) -> cost_shapes.JobCosts:
+        """What it has cost so far, what it costs per hour, and what the rest is likely to cost."""
+        return self._client.costs(self.id)
 
     # --- staying with it -------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ class Transport:
             except ConnectionLost:
                 if pause is None or not repeatable or self._is_aborted:
                     raise
+                self.close()  # what else was kept has been idle at least as long
                 time.sleep(pause)
             except Busy as busy:  # it said no before doing anything: safe for every method
                 if pause is None:

@@ -53,7 +53,7 @@ def is_remote(place: str | None) -> bool:
     return place is not None and "://" in place and not place.startswith("file://")
 
 
-def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime) -> Proposal:
+def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime, enabled: frozenset[str]) -> Proposal:
     """The plan of a job that is to run. Raises InfeasibleJob if nothing that may be bought could ever run it; what is
     only taken now can be waited for."""
     made = ask(spec, None, table)
@@ -62,16 +62,23 @@ def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime) -> Propo
     empty = table.emptied
     if ask(spec, None, empty).runnable is None:
         found = remedies(spec, lambda other, how: ask(other, how, empty).runnable, now)
-        raise refusal(made, found, tuple(table.live.values()), spec)
+        raise refusal(made, found, tuple(table.live.values()), spec, enabled)
     return made
 
 
-def refusal(made: Proposal, found: Sequence[Remedy], offers: Sequence[Offer], spec: JobSpec) -> InfeasibleJob:
-    """Nothing that may be bought could ever run it: which field blocks, and the smallest change that would help."""
-    enabled = frozenset(offer.target.provider for offer in offers)
+def refusal(
+    made: Proposal, found: Sequence[Remedy], offers: Sequence[Offer], spec: JobSpec, enabled: frozenset[str]
+) -> InfeasibleJob:
+    """Nothing that may be bought could ever run it: which field blocks, and the smallest change that would help.
+    `enabled` are providers."""
     rule = blocking(made, enabled)
     field = found[0].field if found else rule.field or "resources"
     return InfeasibleJob(f"no offer fits: {blocked_by(made, rule)}", field=field, hint=hint(made, found, offers, spec))
+
+
+def blocked(made: Proposal, enabled: frozenset[str]) -> str:
+    """Why nothing can be bought now, by the nearest miss."""
+    return blocked_by(made, blocking(made, enabled))
 
 
 def blocked_by(made: Proposal, rule: Rule) -> str:

@@ -131,7 +131,7 @@ def reported(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
     if rank.state is RankState.ASSIGNED and seen.state is not RankState.ASSIGNED:
         events.append(RankStarted(now, seen.rank, now))
     if seen.state is RankState.EXITED:
-        events.append(RankExited(now, seen.rank, seen.exit_code, seen.signal, seen.reason, now))
+        events.append(RankExited(now, seen.rank, seen.exit_code, seen.signal, seen.reason, now, seen.evicted))
     after = reduce(evolve, events, attempt)
     return (*events, *together(after, seen, now, limits))
 
@@ -262,6 +262,7 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
                 exit_code=event.exit_code,
                 signal=event.signal,
                 reason=event.reason,
+                is_evicted=event.is_evicted,
                 ended_at=event.ended_at,
             )
         case AttemptStarted(at=at, deadline_at=deadline_at):

@@ -33,7 +33,8 @@ def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> No
         wanted = want.spec.resources.gpus
         require(placement.shape.nodes * placement.shape.gpus_per_node >= wanted, "the gang has the GPUs it asked for")
         if placement.offer is not None:
-            require(placement.offer in offers, "only what is offered is bought")
+            is_planned = want.purchase is not None and placement.offer == want.purchase.offer
+            require(is_planned or placement.offer in offers, "only what is offered or planned is bought")
             require(placement.offer.gpu_memory_gib >= want.spec.resources.gpu_memory_gib or not wanted, "memory fits")
             sold[placement.offer.stock or placement.offer.id] += placement.count * placement.offer.gpus
     require(all(n == 1 for n in used.values()), "no lease is used twice")

@@ -1,5 +1,5 @@
-"""Give waiting tasks a place: machines they hold already, then the cheapest offer that fits. Pure: the same snapshot
-gives the same plan; ties are broken by id."""
+"""Give waiting tasks a place: machines they hold already, then what was planned for them, else the cheapest of what
+sellers count themselves. Pure: the same snapshot gives the same plan; ties are broken by id."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,12 +22,23 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Purchase:
+    """What was planned: so many machines of an offer that nobody counts."""
+
+    offer: Offer
+    zone: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Want:
-    """One waiting task. `held` are leases it may use again."""
+    """One waiting task. `held` are leases it may use again; without a `purchase` it takes what is counted."""
 
     task_id: TaskId
     spec: JobSpec
     held: tuple[LeaseId, ...] = ()
+    purchase: Purchase | None = None
+    why_not: str | None = None  # nothing can be bought for it now
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class Placement:
     reuse: tuple[LeaseId, ...]
     offer: Offer | None  # what to buy for the rest; None if nothing is to be bought
     count: int
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,8 @@ def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
 
 
 def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placement | Unplaced:
+    if want.purchase is not None:
+        return bought(want, want.purchase)
     gang = shape(want.spec.resources)
     reuse = want.held[: gang.nodes]
     missing = gang.nodes - len(reuse)
@@ -102,7 +116,19 @@ def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placemen
     if fitting:
         return Placement(want.task_id, gang, reuse, min(fitting, key=preference), missing)
     reasons = tuple(no for no in rejections if no is not None)
-    return Unplaced(want.task_id, why_not(reasons, gang), reasons)
+    return Unplaced(want.task_id, want.why_not or why_not(reasons, gang), reasons)
+
+
+def bought(want: Want, planned: Purchase) -> Placement:
+    reuse = want.held[: planned.nodes]
+    return Placement(
+        want.task_id,
+        Shape(planned.nodes, planned.offer.gpus),
+        reuse,
+        planned.offer if len(reuse) < planned.nodes else None,
+        planned.nodes - len(reuse),
+        planned.zone,
+    )
 
 
 def shape(resources: Resources) -> Shape:

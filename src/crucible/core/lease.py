@@ -32,12 +32,17 @@ from crucible.model.lease import (
     OrderFilled,
     OrderPhase,
     OrderPlaced,
+    OrderPrepared,
     OrderRefused,
     OrderReopened,
     OrderUnanswered,
     SellerFacts,
 )
 from crucible.model.policy import Policy
+
+# So many listings in a row must leave out a machine that is overdue: a bad one or two, after a time in which nobody
+# could look, are no proof.
+ABSENCES = 3
 
 L = LeasePhase
 O = OrderPhase  # noqa: E741
@@ -53,7 +58,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The seller's listing does not show the lease's machine."""
+    """The seller's listing does not show the lease's machine: the `times`-th in a row since it is overdue."""
+
+    times: int = ABSENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class DeleteCalled:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    pass
+    said: str | None = None  # the last words of a machine whose agent has not reported
 
 
 Observation = Found | Absent | Refused | Enrolled | CloseWanted | DeleteCalled | TimePassed
@@ -95,8 +102,8 @@ def decide(
             return ()
         case _, Found(machine):
             return found(lease, machine, now, facts)
-        case _, Absent():
-            return missed(lease, now, policy, facts)
+        case _, Absent(times):
+            return missed(lease, times, now, policy, facts)
         case _, Refused(reason) if lease.machine_id is None:
             return (LeaseClosed(now, reason),)
         case L.ACTIVE, Enrolled(node_id):
@@ -106,8 +113,8 @@ def decide(
         case L.CLOSING, DeleteCalled(problem):
             tries = LeaseDeleteTried(now, problem or "waits until the seller shows it gone", now + pause(lease, policy))
             return (tries,)
-        case L.ACTIVE, TimePassed() if lease.deadline_at and now >= lease.deadline_at and not lease.node_id:
-            return (LeaseClosing(now, "its agent did not report in time", now),)
+        case L.ACTIVE, TimePassed(said) if lease.deadline_at and now >= lease.deadline_at and not lease.node_id:
+            return (LeaseClosing(now, f"its agent did not report in time{'; ' + said if said else ''}", now),)
         case _:
             return ()
 
@@ -116,19 +123,28 @@ def found(lease: Lease, machine: Machine, now: datetime, facts: SellerFacts) -> 
     if machine.state is MachineState.GONE:
         return (LeaseClosed(now, machine.reason or "the machine ended"),)
     if lease.machine_id is None:
-        return (LeaseStarted(now, machine.id, machine.devices, now + facts.boot_time),)
+        # Where whole machines are sold nobody names their GPUs: they are all there, counted from nothing.
+        devices = machine.devices or tuple(str(index) for index in range(lease.gpus))
+        return (LeaseStarted(now, machine.id, devices, now + facts.boot_time),)
     return () if lease.missing_since is None else (MachineSeenAgain(now),)
 
 
-def missed(lease: Lease, now: datetime, policy: Policy, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
-    """A lease without a machine cannot miss it: its order decides. A machine must be missing twice, and long enough."""
+def missed(lease: Lease, times: int, now: datetime, policy: Policy, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
+    """A lease without a machine cannot miss it: its order decides. A machine must be missing long enough, and then once
+    more in every listing."""
     if lease.machine_id is None:
         return ()
     if lease.missing_since is None:
         return (MachineMissed(now),)
-    if now - lease.missing_since >= policy.absence_grace + facts.visibility:
+    if times >= ABSENCES and is_overdue(lease, now, policy, facts):
         return (LeaseClosed(now, "the machine is gone from the seller's listing"),)
     return ()
+
+
+def is_overdue(lease: Lease, now: datetime, policy: Policy, facts: SellerFacts) -> bool:
+    """Its machine has been missing for longer than any listing lags."""
+    since = lease.missing_since
+    return since is not None and now - since >= policy.absence_grace + facts.visibility
 
 
 def pause(lease: Lease, policy: Policy) -> timedelta:
@@ -261,6 +277,8 @@ def evolve_order(order: Order, event: OrderEvent) -> Order:
     match event:
         case OrderPlaced():
             return order
+        case OrderPrepared(body=body):
+            return replace(order, body=body)
         case OrderCalled(at=at):
             # Whoever made the call may die before the answer: until it is known, the seller may have acted.
             return replace(order, phase=O.UNKNOWN, called_at=at)

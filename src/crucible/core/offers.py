@@ -4,7 +4,7 @@ in one zone and one market. What depends only on the type stands in `shapes`, wh
 thousand. Rows are in the order of their ids, which breaks ties."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -96,6 +96,8 @@ class OfferTable:
     stocks: tuple[str, ...]
     free_gpus: tuple[int, ...]
     live: Mapping[int, Offer]  # rows that a seller itself listed just now
+    # Rows that were refused a moment ago and are not asked for again yet: why, and until when.
+    cooling: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -131,6 +133,21 @@ class OfferTable:
         """Rows that can run out."""
         return np.flatnonzero(self.stock != UNKNOWN)
 
+    @cached_property
+    def _enabled(self) -> dict[frozenset[str], Bools]:
+        return {}
+
+    def enabled_places(self, enabled: frozenset[str]) -> Bools:
+        """Per place, whether "aws" or "aws/us-east-1" is among them. Of every plan the same is asked."""
+        if enabled not in self._enabled:
+            names = [
+                (self.sellers.name[seller], region)
+                for seller, region in zip(self.places.seller, self.places.region, strict=True)
+            ]
+            said = [name in enabled or f"{name}/{region}" in enabled for name, region in names]
+            self._enabled[enabled] = np.array(said, dtype=bool)
+        return self._enabled[enabled]
+
     def seller_code(self, provider: str) -> int:
         return self.sellers.name.index(provider) if provider in self.sellers.name else UNKNOWN
 
@@ -139,12 +156,13 @@ class OfferTable:
 
     @cached_property
     def emptied(self) -> "OfferTable":
-        """As if nobody used the own machines: the largest machine of a stock is the whole stock."""
+        """As if nobody used the own machines, and nothing had been refused: the largest machine of a stock is the whole
+        stock."""
         whole = dict.fromkeys(self.stocks, 0)
         for offer in self.live.values():
             if offer.stock in whole:
                 whole[offer.stock] = max(whole[offer.stock], offer.gpus)
-        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks))
+        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks), cooling={})
 
     def listing(self, row: int) -> "Listing":
         shape, place = int(self.shape[row]), int(self.place[row])
@@ -172,6 +190,7 @@ class OfferTable:
             hazard_per_hour=known(self.hazard[row]),
             availability=known(self.availability[row]),
             free_gpus=None if stock == UNKNOWN else self.free_gpus[stock],
+            cooling=self.cooling.get(row),
         )
 
     def id_of(self, row: int) -> OfferId:
@@ -209,6 +228,7 @@ class Listing:
     hazard_per_hour: float | None
     availability: float | None
     free_gpus: int | None
+    cooling: str | None = None  # why it is not asked for at the moment
 
 
 def offer_id(provider: str, region: str, zone: str, instance_type: str, market: Market) -> OfferId:

@@ -33,7 +33,7 @@ EVEN = 0.5
 class Question:
     spec: JobSpec
     now: datetime
-    enabled: frozenset[str]  # providers that machines may be bought from
+    enabled: frozenset[str]  # where machines may be bought: "aws" everywhere, "aws/us-east-1" in that region
     strategy: Strategy | None = None  # None: the spec's, else balanced
 
     @property
@@ -59,6 +59,7 @@ class Study:
     limits: Constraints  # of the spec, as far as they can be checked
     view: "View"
     hopeful: tuple[Floats, ...]  # the strategy's keys of `rough`: no risk can better them
+    enabled: Bools  # per place
 
 
 def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
@@ -81,7 +82,8 @@ def study(question: Question, table: OfferTable, book: SpeedBook) -> Study:
         preferred=candidates.preferred_places(spec, table),
     )
     hopeful = keys_of(question, table, view, rough, np.ones(len(rough.row)))
-    return Study(question, table, ruling, hours, basis, rough, rule, limits, view, hopeful)
+    enabled = table.enabled_places(question.enabled)
+    return Study(question, table, ruling, hours, basis, rough, rule, limits, view, hopeful, enabled)
 
 
 def checkable(limits: Constraints, hours: Floats, now: datetime) -> Constraints:
@@ -147,6 +149,14 @@ def propose(question: Question, table: OfferTable, book: SpeedBook) -> Proposal:
     if len(pool.ways) and not is_enabled(found, pool.ways)[0]:
         runnable = pick(found, np.flatnonzero(is_enabled(found, found.rough)))
     return written(found, pool, runnable)
+
+
+def purchase(question: Question, table: OfferTable, book: SpeedBook) -> Candidate | None:
+    """What to buy now: the best way that is enabled and is one order."""
+    found = study(question, table, book)
+    pool = pick(found, np.flatnonzero(is_enabled(found, found.rough)))
+    whole = subset(pool, np.flatnonzero(pool.ways.firm == 0)[:1])
+    return next(iter(tell(found, whole)), None)
 
 
 def everything(found: Study) -> Ints:
@@ -306,8 +316,7 @@ def flagged(flags: Bools, index: Codes) -> Bools:
 
 
 def is_enabled(found: Study, ways: Ways | Rough) -> Bools:
-    enabled = np.array([name in found.question.enabled for name in found.table.sellers.name], dtype=bool)
-    return enabled[found.table.seller[ways.row]]
+    return flagged(found.enabled, found.table.place[ways.row])
 
 
 # --- telling ----------------------------------------------------------------------------------------------

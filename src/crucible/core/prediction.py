@@ -60,10 +60,15 @@ def machines(count: int, provider: str, instance_type: str) -> str:
 
 
 def came_of(
-    job: Job, attempts: Sequence[Attempt], leases: Iterable[Lease], progress: Sequence[Progress], now: datetime
+    job: Job,
+    attempts: Sequence[Attempt],
+    leases: Iterable[Lease],
+    progress: Sequence[Progress],
+    now: datetime,
+    charged: MicroUsd | None = None,
 ) -> Prediction:
     """`job` has ended. Asked again it says the same, but for machines that are not given back yet: they are paid until
-    `now`."""
+    `now`. `charged` is what the ledger says; None, where its sellers charge nothing."""
     ran = [(span, attempt) for attempt in attempts if (span := ran_during(attempt)) is not None]
     hours = covered([span for span, _ in ran]) / _HOUR if ran else None
     steps = progress[0].step if len(progress) == 1 else None
@@ -77,7 +82,7 @@ def came_of(
         else None,
         attempts=len(ran),
         actual_hours=hours,
-        actual_cost=paid(leases, now),
+        actual_cost=paid(leases, now) if charged is None else charged,
         steps=steps,
         rate=(steps - first) / (hours * 3600) if steps is not None and hours else None,
         ended_at=job.finished_at,

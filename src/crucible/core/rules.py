@@ -98,7 +98,10 @@ def later(rule: Rules, broken: Bools, name: Rule) -> Rules:
 
 
 def sold_out(rule: Rules, table: OfferTable, gang: Gang) -> Rules:
-    """Only rows of a stock can be: a handful."""
+    """Only rows of a stock, and those that were refused just now, can be: a handful."""
+    for row in table.cooling:
+        if rule[row] == 0:
+            rule[row] = Rule.SOLD_OUT
     for row in table.stocked:
         shape_index = table.shape[row]
         wanted = gang.nodes[shape_index] * table.shapes.gpus[shape_index]
@@ -257,7 +260,7 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
         case Rule.PRICE_LIMIT:
             return "costs more per hour than the spec allows"
         case Rule.SOLD_OUT:
-            return f"needs {nodes * offer.gpus} free GPUs, {offer.free_gpus} are free"
+            return offer.cooling or f"needs {nodes * offer.gpus} free GPUs, {offer.free_gpus} are free"
         case Rule.DEADLINE:
             return "would not finish before the deadline"
         case Rule.BUDGET:

@@ -1,8 +1,8 @@
 """One look at one task and everything that hangs on it: leases, nodes, attempt, task. Pure composition of the
 lifecycles; what it returns is committed whole."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from crucible.core import attempt as attempts
@@ -29,6 +29,7 @@ class View:
     policy: Policy
     now: datetime
     watching_since: datetime
+    last_words: Mapping[LeaseId, str] = field(default_factory=dict)  # of machines whose agents are late
 
 
 def advance(tree: TaskTree, view: View) -> tuple[Change, ...]:
@@ -45,7 +46,7 @@ def advance(tree: TaskTree, view: View) -> tuple[Change, ...]:
         if reason is not None:
             changes += observed(lease, leases.CloseWanted(reason), view)
         elif view.now - view.watching_since >= view.policy.enrol_patience:
-            changes += observed(lease, leases.TimePassed(), view)
+            changes += observed(lease, leases.TimePassed(view.last_words.get(lease.id)), view)
     return (*changes, *retire_nodes(tree, view))
 
 
@@ -152,9 +153,12 @@ def close_reason(lease: Lease, task: Task, attempt: Attempt | None, tree: TaskTr
     if is_silent(lease.node_id, tree, view):
         return "the node fell silent"
     if task.attempt_id is not None:
-        return None
+        return "the task runs on other machines" if is_left_out(lease, task, attempt) else None
     if lease.phase is LeasePhase.REQUESTED:
         return "the attempt ended before the machine came"
+    leaving = eviction(lease, attempt)
+    if leaving is not None:
+        return leaving
     if tree.job.desired is Desired.HOLD:
         return "the job is held"
     if has_unaccounted_ranks(lease, attempt):
@@ -162,6 +166,16 @@ def close_reason(lease: Lease, task: Task, attempt: Attempt | None, tree: TaskTr
     if task.not_before and task.not_before - view.now > view.policy.keep_for_retry:
         return "the next attempt is far off"
     return None
+
+
+def is_left_out(lease: Lease, task: Task, attempt: Attempt | None) -> bool:
+    return attempt is not None and attempt.id == task.attempt_id and lease.id not in attempt.leases
+
+
+def eviction(lease: Lease, attempt: Attempt | None) -> str | None:
+    """Why the machine goes, as its node said when it gave up its ranks: no next attempt may begin there."""
+    evicted = [r for r in attempt.ranks if r.node_id == lease.node_id and r.is_evicted] if attempt is not None else []
+    return evicted[0].reason or "the machine is going" if evicted else None
 
 
 def has_unaccounted_ranks(lease: Lease, attempt: Attempt | None) -> bool:

@@ -68,13 +68,29 @@ def after(task: Task, attempt: Attempt, desired: Desired, retry: Retry, now: dat
         case Outcome.HELD:
             return TaskRetried(now, reason, now, counts_as_failure=False, counts_as_loss=False)
         case Outcome.UNPLACED:
-            later = now + policy.capacity_retry
+            later = now + policy.refused_retry
             return TaskRetried(now, reason, later, counts_as_failure=False, counts_as_loss=False)
         case _ if task.losses >= policy.loss_limit:
             return TaskEnded(now, TaskPhase.FAILED, f"{reason} ({task.losses + 1} machines lost)")
+        case _ if never_came_up(attempt) and task.boots_failed + 1 >= policy.boot_limit:
+            said = f"{task.boots_failed + 1} times in a row the machines did not come up; the last time: {reason}"
+            return TaskEnded(now, TaskPhase.FAILED, said)
         case _:
             pause = loss_pause(task.losses, policy)
-            return TaskRetried(now, reason, now + pause, counts_as_failure=False, counts_as_loss=True)
+            failed_boot = never_came_up(attempt)
+            return TaskRetried(
+                now,
+                reason,
+                now + pause,
+                counts_as_failure=False,
+                counts_as_loss=True,
+                counts_as_failed_boot=failed_boot,
+            )
+
+
+def never_came_up(attempt: Attempt) -> bool:
+    """Its machines were bought and paid for, and no rank was ever assigned to them."""
+    return not attempt.ranks
 
 
 def loss_pause(losses: int, policy: Policy) -> timedelta:
@@ -108,7 +124,8 @@ def evolve(task: Task, event: TaskEvent) -> Task:
                 reason=None,
             )
         case TaskAdvanced(phase=phase, deadline_at=deadline_at, reason=reason):
-            return replace(task, phase=phase, deadline_at=deadline_at, reason=reason)
+            boots = 0 if phase is TaskPhase.RUNNING else task.boots_failed
+            return replace(task, phase=phase, deadline_at=deadline_at, reason=reason, boots_failed=boots)
         case TaskRetried():
             return replace(
                 task,
@@ -116,6 +133,7 @@ def evolve(task: Task, event: TaskEvent) -> Task:
                 attempt_id=None,
                 failures=task.failures + event.counts_as_failure,
                 losses=task.losses + event.counts_as_loss,
+                boots_failed=task.boots_failed + event.counts_as_failed_boot,
                 not_before=event.not_before,
                 deadline_at=event.not_before,
                 reason=event.reason,

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
-from crucible.core.proposal import Proposal
+from crucible.core.proposal import Candidate, Proposal
 from crucible.model.record import Prediction
 from crucible.model.spec import JobSpec, Retry, Strategy
 
@@ -59,12 +59,16 @@ class Answers:
         self.now = now
         self._plans: Memory[Planned] = Memory()
         self._proposals: Memory[Proposal] = Memory()
+        self._purchases: Memory[tuple[Candidate | None]] = Memory()
 
     def hold(self, table: OfferTable, book: SpeedBook, now: datetime) -> bool:
         return self.table is table and self.book is book and timedelta(0) <= now - self.now < HOLDS_FOR
 
     def plan(self, spec: JobSpec, make: Callable[[], Planned]) -> Planned:
         return self._plans.recall(key_of(spec), make)
+
+    def purchase(self, spec: JobSpec, make: Callable[[], Candidate | None]) -> Candidate | None:
+        return self._purchases.recall(key_of(spec), lambda: (make(),))[0]
 
     def proposal(
         self, spec: JobSpec, strategy: Strategy | None, offers: OfferTable, make: Callable[[], Proposal]

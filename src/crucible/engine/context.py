@@ -13,9 +13,10 @@ from crucible.engine.keys import Keys
 from crucible.engine.wakes import Wakes
 from crucible.model.change import Change
 from crucible.model.errors import InvariantBroken
-from crucible.model.ids import JobId, NodeId, TaskId
+from crucible.model.ids import JobId, LeaseId, NodeId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, SellerFacts
+from crucible.model.offer import Target
 from crucible.model.policy import Policy
 from crucible.model.spec import JobSpec
 from crucible.ports.clock import Clock, Ids, Random
@@ -33,7 +34,7 @@ CLAIM_TTL = timedelta(seconds=15)
 class Context:
     store: Store
     streams: Streams
-    sellers: Mapping[str, Seller]
+    sellers: Mapping[tuple[str, str], Seller]  # by provider and region
     clock: Clock
     ids: Ids
     random: Random
@@ -43,11 +44,13 @@ class Context:
     policy: Policy
     server_id: str
     url: str  # where agents reach this server
+    agent_sha256: str = ""  # of the agent that this server hands out
     checkpoint_root: str  # URI under which lineages keep their checkpoints
     failpoint: Callable[[str], None]
     claim_ttl: timedelta = CLAIM_TTL
     is_stopping: bool = False  # long polls end at once
     started_at: datetime = field(init=False)
+    last_words: dict[LeaseId, str] = field(init=False, default_factory=dict)  # of machines whose agents are late
     heard_at: dict[NodeId, float] = field(init=False, default_factory=dict)  # by this server, monotonic
     _specs: "OrderedDict[JobId, JobSpec]" = field(init=False, default_factory=OrderedDict)
 
@@ -65,19 +68,30 @@ class Context:
             self._specs.popitem(last=False)
         return spec
 
-    def seller(self, provider: str) -> Seller:
-        seller = self.sellers.get(provider)
+    @property
+    def providers(self) -> frozenset[str]:
+        return frozenset(provider for provider, _ in self.sellers)
+
+    @property
+    def enabled(self) -> frozenset[str]:
+        """Where machines may be bought, as plans are asked for it."""
+        return frozenset(f"{provider}/{region}" for provider, region in self.sellers)
+
+    def seller(self, target: Target) -> Seller:
+        seller = self.sellers.get((target.provider, target.region))
         if seller is None:
-            raise InvariantBroken(f"no provider {provider} is configured, but rows name it")
+            raise InvariantBroken(f"{target.provider} {target.region} is not configured, but rows name it")
         return seller
 
     def facts(self, leases: Sequence[Lease]) -> SellerFacts:
-        """Of the provider that a task's leases are from; a task never mixes providers."""
-        names = [lease.target.provider for lease in leases] or list(self.sellers)
-        return self.seller(names[0]).facts
+        """Of the seller that a task's leases are from; a task never mixes sellers."""
+        if leases:
+            return self.seller(leases[0].target).facts
+        return next(iter(self.sellers.values())).facts
 
     def view(self, job: Job, leases: Sequence[Lease]) -> View:
-        return View(self.spec_of(job), self.facts(leases), self.policy, self.clock.now(), self.started_at)
+        now, said = self.clock.now(), self.last_words
+        return View(self.spec_of(job), self.facts(leases), self.policy, now, self.started_at, said)
 
     def checkpoints_of(self, job: Job, task_index: int) -> str:
         """A lineage's checkpoints; tasks of one job keep theirs apart."""

@@ -13,6 +13,7 @@ from crucible.engine.poller import Poller
 from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
+from crucible.engine.shelf import Shelf
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.telemetry import Telemetry
 from crucible.engine.wakes import Key
@@ -36,18 +37,19 @@ class Engine:
     ) -> None:
         """`prices` tells what has changed since the catalog of `knowledge` was made."""
         self.context = context
-        self.placer = Placer(context)
+        shelf = Shelf(context)
         self.price_book = PriceBook(context.store, context.clock)
         self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
         telemetry = Telemetry(context, lambda: knowledge.book)
-        self.planner = Planner(context, knowledge, self.price_book.overlay, self.placer.offers, telemetry)
+        self.planner = Planner(context, knowledge, self.price_book.overlay, shelf.offers, telemetry)
+        self.placer = Placer(context, shelf, self.planner)
         self.service = Service(context, self.placer, self.planner, blobs)
-        self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, frozenset(context.sellers))
+        self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, context.providers)
         self.gateway = Gateway(context)
         self._tasks = TaskReconciler(context, self.placer.want)
         self._jobs = JobReconciler(context, telemetry)
         self._orders = OrderReconciler(context)
-        self._pollers = [Poller(context, seller) for seller in context.sellers.values()]
+        self._pollers = [Poller(context, seller, self.placer.want) for seller in context.sellers.values()]
         self._running: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

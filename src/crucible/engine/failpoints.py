@@ -10,17 +10,19 @@ COMMITS = (
     "desired",
     "cycle.place",
     "cycle.explain",
+    "order.prepared",
     "order.called",
     "order.answer",
     "lease.delete",
     "lease.seen",
+    "ledger",
     "enrol",
     "report.rank",
     "report.checkpoint",
     "task.step",
     "job.status",
 )
-CALLS = ("create", "delete", "list", "stream.append")
+CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append")
 
 POINTS = frozenset(
     [f"commit.{label}.{side}" for label in COMMITS for side in ("before", "after")]

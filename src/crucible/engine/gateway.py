@@ -10,7 +10,7 @@ from crucible.model.change import born, changed
 from crucible.model.encoding import encode
 from crucible.model.errors import Busy, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
-from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order
+from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order, SellerFacts
 from crucible.wire import agent as wire
 
 TRIES = 10
@@ -18,6 +18,7 @@ MAX_WAIT_S = 60.0
 SERVERS_CACHE_S = 5.0
 # How long a change made by another server may go unnoticed.
 LOOK_AGAIN_S = 2.0
+USABLE = (LeasePhase.REQUESTED, LeasePhase.ACTIVE)
 
 
 class Gateway:
@@ -42,20 +43,19 @@ class Gateway:
     async def _enrol(self, order_id: OrderId, message: wire.Enrol) -> wire.Enrolled:
         context = self._context
         order, held = await context.store.order(order_id)
-        lease = lease_for(held, MachineId(message.machine_id))
+        lease, facts = lease_for(held, MachineId(message.machine_id)), context.seller(order.target).facts
         if lease.node_id is not None:
             node = await context.store.node(lease.node_id)
             if node.agent_id != message.agent_id:
                 raise Forbidden("another agent has enrolled this machine")
-            return await self._enrolled(node)
+            return await self._enrolled(node, facts)
         node = self._new_node(order, lease, message)
-        now, facts = context.clock.now(), context.seller(order.target.provider).facts
-        seen = leases.Enrolled(node.id)
+        now, seen = context.clock.now(), leases.Enrolled(node.id)
         bound = changed(lease, leases.decide(lease, seen, now, context.policy, facts), leases.evolve)[1]
         await context.store.commit([born(node, NodeEnrolled(now)), *bound], label="enrol")
         self._reports.heard(node.id)
         context.tell(order.job_id, order.task_id, bound)
-        return await self._enrolled(node)
+        return await self._enrolled(node, facts)
 
     def _new_node(self, order: Order, lease: Lease, message: wire.Enrol) -> Node:
         return Node(
@@ -70,14 +70,13 @@ class Gateway:
             enrolled_at=self._context.clock.now(),
         )
 
-    async def _enrolled(self, node: Node) -> wire.Enrolled:
-        policy = self._context.policy
+    async def _enrolled(self, node: Node, facts: SellerFacts) -> wire.Enrolled:
         return wire.Enrolled(
             node_id=node.id,
             node_key=self._context.keys.node(node.id),
-            report_every_s=policy.report_every.total_seconds(),
+            report_every_s=self._context.policy.report_every.total_seconds(),
             servers=await self._servers(),
-            orphan_after_s=policy.orphan_after.total_seconds(),
+            orphan_after_s=facts.orphan_after.total_seconds(),
         )
 
     async def _servers(self) -> list[str]:
@@ -119,6 +118,14 @@ class Gateway:
 
     # --- who is asking ----------------------------------------------------------------------------
 
+    async def admit(self, token: str) -> OrderId:
+        """The order that a machine was bought with, as long as somebody wants its machines."""
+        order_id = self._context.keys.order_of(token)
+        _, held = await self._context.store.order(order_id)
+        if not any(lease.phase in USABLE for lease in held):
+            raise NotFound("the machines of this order are not wanted any more")
+        return order_id
+
     async def authenticate(self, key: str) -> NodeId:
         return self._context.keys.node_of(key)
 
@@ -133,7 +140,7 @@ class Gateway:
 def lease_for(held: Sequence[Lease], machine: MachineId) -> Lease:
     """The lease of this machine. Raises Busy before the seller's answer is known: a guess could bind the agent to the
     lease of its sibling."""
-    usable = [lease for lease in held if lease.phase in (LeasePhase.REQUESTED, LeasePhase.ACTIVE)]
+    usable = [lease for lease in held if lease.phase in USABLE]
     for lease in usable:
         if lease.machine_id == machine:
             return lease

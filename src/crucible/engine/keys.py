@@ -12,6 +12,11 @@ class Keys:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
+    @property
+    def deployment(self) -> str:
+        """Marks what servers with this key have bought. It says nothing about the key."""
+        return hmac.new(self._secret, b"deployment", hashlib.sha256).hexdigest()[:16]
+
     def enrolment(self, order: OrderId) -> str:
         return self._sign("cre", order)
 

@@ -1,10 +1,10 @@
 """The cycle: take what waits, plan, check, and commit gang by gang. A conflict rejects that placement only.
 
-A task that does not fit on what is offered is not looked at again until something else is offered: ten thousand that
-wait cost those that come and go nothing."""
+Where clouds are enabled, what is bought is what the planner proposes at that moment. Where only counted stock is, a
+task that does not fit is not looked at again until something else is offered: ten thousand that wait cost those that
+come and go nothing."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,12 +12,14 @@ from datetime import timedelta
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
-from crucible.core.cycle import Placement, Unplaced, Want, left, plan
+from crucible.core.cycle import Placement, Purchase, Unplaced, Want, left, plan, shape
 from crucible.core.step import held_leases
-from crucible.engine.context import Context, log
+from crucible.engine.context import Context
+from crucible.engine.planner import Planner, purchase_of
+from crucible.engine.shelf import Shelf
 from crucible.model.attempt import Attempt, AttemptCreated
 from crucible.model.change import Change, born, changed
-from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
+from crucible.model.errors import StaleClaim, StaleVersion
 from crucible.model.ids import AttemptId, LeaseId, OrderId, TaskId
 from crucible.model.job import Job, JobAllocated
 from crucible.model.lease import Lease, LeasePhase, LeaseRequested, Order, OrderPlaced
@@ -31,7 +33,6 @@ from crucible.ports.store import Claim
 
 # Read, planned and written before the next are looked at: requests are never kept waiting for long.
 BATCH = 100
-OFFERS_TIMEOUT_S = 30.0
 # After a cycle: the news of a burst are looked at together, and the first of them at once. The more wait, the longer a
 # cycle takes: it shall take no more than a fifth of the time, and let no free place stay unseen for over half a second.
 REST_S = 0.05
@@ -42,8 +43,11 @@ LOOK_AT_ALL = timedelta(seconds=60)
 
 
 class Placer:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, shelf: Shelf, planner: Planner) -> None:
         self._context = context
+        self._shelf = shelf
+        self._planner = planner
+        self._buys = not all(seller.facts.counts_stock for seller in context.sellers.values())
         self._news = asyncio.Event()
         self._misfits: set[TaskId] = set()  # fit on nothing of what was left on offer
         self._left: list[Offer] = []
@@ -72,7 +76,7 @@ class Placer:
 
     async def cycle(self, claim: Claim) -> None:
         """In the order of their turn, until nobody is left who might fit."""
-        context, offers = self._context, await self.offers()
+        context, offers = self._context, await self._shelf.offers()
         self._recall(offers)
         looked_at, is_more = set(self._misfits), True
         while is_more:
@@ -91,7 +95,7 @@ class Placer:
     async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], claim: Claim) -> list[Offer]:
         """Returns what is left."""
         by_task = {tree.task.id: tree for tree in trees}
-        wants = [self._want_of(tree) for tree in trees]
+        wants = [await self._want_of(tree) for tree in trees]
         made = plan(wants, offers)
         check_plan(made, wants, offers)
         for placement in made.placements:
@@ -99,31 +103,28 @@ class Placer:
         await self._explain(by_task, made.unplaced, claim)
         return left(offers, made)
 
-    def _want_of(self, tree: TaskTree) -> Want:
-        held = tuple(lease.id for lease in held_leases(tree))
-        return Want(tree.task.id, self._context.spec_of(tree.job), held)
+    async def _want_of(self, tree: TaskTree) -> Want:
+        spec, held = self._context.spec_of(tree.job), held_leases(tree)
+        whole = Want(tree.task.id, spec, tuple(lease.id for lease in held))
+        if not self._buys or (held and len(held) == self._gang_size(tree)):
+            return whole
+        found = await self._planner.purchase(spec)
+        if found is None:
+            return replace(whole, why_not=f"waits: {await self._planner.why_nothing(spec)}")
+        if self._context.seller(found.first.target).facts.counts_stock:
+            return whole
+        purchase = purchase_of(found)
+        return replace(whole, held=self._alike(tree, held, purchase), purchase=purchase)
 
-    async def offers(self) -> list[Offer]:
-        """What every seller has now, less what we have ordered and not yet received."""
-        found: list[Offer] = []
-        for seller in self._context.sellers.values():
-            try:
-                offers = await self._context.clock.wait_for(seller.offers(), OFFERS_TIMEOUT_S)
-            except (ProviderError, TimeoutError, OSError) as error:
-                log.warning("%s has no offers now: %s", seller.name, error)
-                continue
-            found += await self._less_ordered(seller.name, offers)
-        return found
+    def _gang_size(self, tree: TaskTree) -> int:
+        """Of the gang that the task had last: what it holds of that may be all it needs."""
+        return len(tree.attempt.leases) if tree.attempt else shape(self._context.spec_of(tree.job).resources).nodes
 
-    async def _less_ordered(self, provider: str, offers: Sequence[Offer]) -> list[Offer]:
-        coming: Counter[str] = Counter()
-        for lease in await self._context.store.open_leases(provider):
-            if lease.machine_id is None:
-                coming[provider] += lease.gpus
-        return [
-            offer if offer.free_gpus is None else replace(offer, free_gpus=max(0, offer.free_gpus - coming[provider]))
-            for offer in offers
-        ]
+    def _alike(self, tree: TaskTree, held: Sequence[Lease], purchase: Purchase) -> tuple[LeaseId, ...]:
+        """What the task holds of the very kind that is bought: a gang is of one kind, in one place."""
+        kinds = {order.id: (order.target, order.instance_type, order.zone) for order in tree.orders}
+        kind = purchase.offer.target, purchase.offer.instance_type, purchase.zone
+        return tuple(lease.id for lease in held if kinds.get(lease.order_id) == kind)
 
     # --- committing -------------------------------------------------------------------------------
 
@@ -134,13 +135,14 @@ class Placer:
         except StaleVersion:
             self._news.set()
             return
+        self._planner.look_again()
         self._context.tell(tree.job.id, tree.task.id, changes)
 
     def _gang(self, tree: TaskTree, placement: Placement) -> tuple[list[Change], tuple[Allocation, ...]]:
         """One attempt with all its leases: what is held, and one order for the rest."""
         context, now = self._context, self._context.clock.now()
         bought, records = ([], ()) if placement.offer is None else self._purchase(tree, placement, placement.offer)
-        facts = context.facts(tree.leases)
+        facts = context.facts(tree.leases) if placement.offer is None else context.seller(placement.offer.target).facts
         deadline = now + context.policy.order_limit + facts.boot_time
         attempt = Attempt(
             id=AttemptId(context.ids.new("attempt")),
@@ -166,6 +168,7 @@ class Placer:
             task_id=tree.task.id,
             target=offer.target,
             offer=offer.id,
+            zone=placement.zone,
             instance_type=offer.instance_type,
             count=placement.count,
             gpus=offer.gpus,
@@ -237,10 +240,12 @@ class Placer:
                 await self._context.store.commit(changes, label="cycle.explain", claim=claim)
         except StaleVersion:
             self._news.set()
-            return
-        # What a task holds may change without any news here.
+            return None
+        # What a task holds may change without any news here, and so may what a cloud refuses.
+        if self._buys:
+            return self._tell_why(changes)
         self._misfits.update(miss.task_id for miss in unplaced if not by_task[miss.task_id].leases)
-        self._tell_why(changes)
+        return self._tell_why(changes)
 
     def _tell_why(self, changes: Sequence[Change]) -> None:
         know = {change.after.id for change in changes if isinstance(change.after, Job)}

@@ -14,7 +14,8 @@ PlanView = dict[str, Any]
 STALE = timedelta(hours=1)
 
 
-def plan_view(made: Proposal, now: datetime, cpu_ms: float) -> PlanView:
+def plan_view(made: Proposal, now: datetime, cpu_ms: float, dead_man: timedelta | None = None) -> PlanView:
+    """`dead_man`: after so long without a word from any server, the machines that would be bought end themselves."""
     ages = [(now - part.listing.as_of).total_seconds() for part in made.chosen.parts] if made.chosen else []
     return {
         "chosen": candidate_view(made.chosen, now),
@@ -32,8 +33,16 @@ def plan_view(made: Proposal, now: datetime, cpu_ms: float) -> PlanView:
         "is_price_stale": bool(ages) and max(ages) > STALE.total_seconds(),
         "catalog_rows": made.considered,
         "plan_cpu_ms": round(cpu_ms, 2),
-        "notes": list(made.notes),
+        "dead_man_s": None if dead_man is None else round(dead_man.total_seconds()),
+        "notes": [*made.notes, *dead_man_note(dead_man)],
     }
+
+
+def dead_man_note(dead_man: timedelta | None) -> list[str]:
+    if dead_man is None:
+        return []
+    minutes = dead_man.total_seconds() / 60
+    return [f"machines that hear from no server for {minutes:g} min write a checkpoint and end themselves"]
 
 
 def candidate_view(one: Candidate | None, now: datetime) -> dict[str, Any] | None:

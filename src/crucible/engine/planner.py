@@ -4,24 +4,28 @@ jobs took. Planning itself is `core.plan`; every proposal is checked before anyb
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from crucible.core import admission, plan, prediction, spread, whynot
-from crucible.core.check import check_proposal
+from crucible.core.check import check_candidate, check_proposal
+from crucible.core.cooling import cooled
+from crucible.core.cycle import Purchase
 from crucible.core.offers import OfferTable, make_table, with_live
 from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
-from crucible.core.proposal import Proposal
+from crucible.core.proposal import Candidate, Proposal
 from crucible.engine.answers import Answers, Planned, essence
 from crucible.engine.context import Context
 from crucible.engine.plan_view import listing_view, plan_view
 from crucible.engine.telemetry import Telemetry
 from crucible.model.catalog import Price
 from crucible.model.encoding import encode
-from crucible.model.offer import Offer
+from crucible.model.ledger import Cooldown
+from crucible.model.offer import Market, Offer
 from crucible.model.spec import JobSpec, Strategy
+from crucible.model.units import MicroUsd
 
 OFFERS_FRESH_S = 1.0
 # What sellers list is as old as its table: even if nothing changes, it is dated anew so often.
@@ -56,6 +60,7 @@ class Live:
     looked_at: float
     made_at: float
     offers: Sequence[Offer]
+    cooldowns: Sequence[Cooldown]
     table: OfferTable
 
 
@@ -85,19 +90,53 @@ class Planner:
             self._priced, self._live = (version, with_prices(shipped, prices) if version else shipped), None
         priced, now = self._priced[1], self._context.clock.monotonic()
         if self._live is None or now - self._live.looked_at > OFFERS_FRESH_S:
-            offers = await self._offers()
-            if self._live is not None and offers == self._live.offers and now - self._live.made_at < DATED_S:
+            offers, wall = await self._offers(), self._context.clock.now()
+            cooldowns = tuple(await self._context.store.cooldowns(wall))
+            seen = None if self._live is None else (self._live.offers, self._live.cooldowns)
+            if self._live is not None and (offers, cooldowns) == seen and now - self._live.made_at < DATED_S:
                 self._live = replace(self._live, looked_at=now)
             else:
-                self._live = Live(now, now, offers, with_live(priced, offers, self._context.clock.now()))
+                table = cooled(with_live(priced, offers, wall), cooldowns)
+                self._live = Live(now, now, offers, cooldowns, table)
         return self._live.table
+
+    def look_again(self) -> None:
+        """Something was bought or refused: what was seen a second ago is old."""
+        if self._live is not None:
+            self._live = replace(self._live, looked_at=float("-inf"))
+
+    async def purchase(self, spec: JobSpec) -> Candidate | None:
+        """The best way to run a task now that is enabled and is one order; None if everything is taken, refused or
+        over its limits at the moment."""
+        answers, asked = await self._current(), essence(spec)
+        return answers.purchase(asked, lambda: self._purchase(asked, answers))
+
+    def _purchase(self, spec: JobSpec, answers: Answers) -> Candidate | None:
+        question = self._question(spec, None, answers.now)
+        found = plan.purchase(question, answers.table, answers.book)
+        if found is not None:
+            check_candidate(found, spec, 1, answers.now)
+        return found
+
+    async def why_nothing(self, spec: JobSpec) -> str:
+        """What stands against everything that is enabled."""
+        answers, asked = await self._current(), essence(spec)
+        made = answers.proposal(asked, None, answers.table, lambda: self._ask(asked, None, answers))
+        return admission.blocked(made, self._context.providers)
 
     async def propose(self, spec: JobSpec, strategy: Strategy | None = None) -> tuple[Proposal, float]:
         """The proposal and the milliseconds of CPU it took."""
         table, book = await self.table(), await self._telemetry.book()
         began = self._context.clock.cpu()
-        made = self._ask(spec, strategy, table, book, self._context.clock.now())
+        made = self._propose(spec, strategy, table, book, self._context.clock.now())
         return made, (self._context.clock.cpu() - began) * 1000
+
+    def dead_man(self, made: Proposal) -> timedelta | None:
+        """When machines that would be bought end themselves, should all servers be gone; None: they never do."""
+        if made.runnable is None:
+            return None
+        facts = self._context.seller(made.runnable.first.target).facts
+        return facts.orphan_after if facts.powers_off else None
 
     async def why_not(self, spec: JobSpec, strategy: Strategy | None, words: str) -> list[dict[str, Any]]:
         """What stands against the offers that `words` name."""
@@ -122,16 +161,19 @@ class Planner:
         began, now = self._context.clock.cpu(), answers.now
 
         def ask(other: JobSpec, how: Strategy | None, offers: OfferTable) -> Proposal:
-            return answers.proposal(other, how, offers, lambda: self._ask(other, how, offers, answers.book, now))
+            return answers.proposal(other, how, offers, lambda: self._propose(other, how, offers, answers.book, now))
 
-        made = admission.feasible(spec, answers.table, ask, now)
+        made = admission.feasible(spec, answers.table, ask, now, self._context.providers)
         # What is only taken now runs where it would, were nothing taken.
         way = made.runnable or ask(spec, None, answers.table.emptied).runnable
         cpu_ms = (self._context.clock.cpu() - began) * 1000
         expected = None if way is None else prediction.expected(spec, way, answers.table, self._telemetry.shipped())
-        return Planned(json.dumps(encode(plan_view(made, now, cpu_ms))), expected)
+        return Planned(json.dumps(encode(plan_view(made, now, cpu_ms, self.dead_man(made)))), expected)
 
-    def _ask(
+    def _ask(self, spec: JobSpec, strategy: Strategy | None, answers: Answers) -> Proposal:
+        return self._propose(spec, strategy, answers.table, answers.book, answers.now)
+
+    def _propose(
         self, spec: JobSpec, strategy: Strategy | None, table: OfferTable, book: SpeedBook, now: datetime
     ) -> Proposal:
         question = self._question(spec, strategy, now)
@@ -144,4 +186,22 @@ class Planner:
         return made
 
     def _question(self, spec: JobSpec, strategy: Strategy | None, now: datetime) -> Question:
-        return Question(spec=spec, now=now, enabled=frozenset(self._context.sellers), strategy=strategy)
+        return Question(spec=spec, now=now, enabled=self._context.enabled, strategy=strategy)
+
+
+def purchase_of(candidate: Candidate) -> Purchase:
+    """What is asked of the seller."""
+    listing = candidate.first
+    offer = Offer(
+        id=listing.id,
+        target=listing.target,
+        instance_type=listing.instance_type,
+        gpu=listing.gpu,
+        gpus=listing.gpus,
+        gpu_memory_gib=listing.gpu_memory_gib,
+        cpus=int(listing.cpus),
+        memory_gib=listing.memory_gib,
+        price_per_hour=listing.price or MicroUsd(0),
+        is_spot=listing.market is Market.SPOT,
+    )
+    return Purchase(offer, listing.zone, candidate.nodes)

@@ -3,69 +3,92 @@
 The listing is read before the database: an order is stored before it is called, so a machine of ours always finds its
 order there. Nothing without our tag is ever listed, hence never touched."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from crucible.core import lease as leases
+from crucible.core.step import retire
+from crucible.engine.accounts import Accounts
+from crucible.engine.consoles import Consoles
 from crucible.engine.context import Context, log
 from crucible.model.change import Change, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
-from crucible.model.ids import MachineId
+from crucible.model.ids import LeaseId, MachineId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order
-from crucible.ports.seller import Seller
+from crucible.ports.seller import Reaps, Seller
 from crucible.ports.store import Claim
 
 LIST_TIMEOUT_S = 60.0
-# How often a seller is asked when nothing is changing, and while something is.
-CALM_S = 10.0
-BUSY_S = 0.5
+# How often a seller is asked when nothing is changing: first often, for what a server before this one has left.
+FIRST_CALM_S = 10.0
+FIRST_LOOKS = 20
+CALM_S = 30.0
+# A look at hundreds of machines takes half a second: it shall take no more than a sixth of the time.
+REST_PER_LOOK = 5
 # Every task that holds a machine is looked at so often, whatever is heard of it: a wake-up may have died with another
 # server, or found the row still claimed by a dead one.
 LOOK_AT_ALL_S = 10.0
 STRANDED_BATCH = 1000
 # A machine without an owner is removed when it has been seen so often: once may be a race.
 STRAY_SIGHTINGS = 2
+TIDY_EVERY_S = 10.0  # as often as a calm seller is looked at first: what is attached to nothing costs little
 
 
 class Poller:
-    def __init__(self, context: Context, seller: Seller) -> None:
+    def __init__(self, context: Context, seller: Seller, want_place: Callable[[], None]) -> None:
         self._context = context
+        self._want_place = want_place
         self._seller = seller
+        self._name = f"{seller.name}/{seller.region}"
+        self._busy_s = seller.facts.poll_every.total_seconds()
+        self._accounts = Accounts(context, seller)
+        self._consoles = Consoles(context, seller)
+        self._looks = 0
+        self._absences: dict[LeaseId, int] = {}  # listings in a row without its machine, since that is overdue
         self._strays: dict[MachineId, int] = {}
+        self._leftovers: dict[str, int] = {}
+        self._tidies_at = 0.0  # monotonic; what was seen once is looked for again at once
         self._looked_at_all: float | None = None
 
     async def run(self) -> None:
         """For ever; one server at a time per seller."""
-        context, name = self._context, f"seller:{self._seller.name}"
+        context, name = self._context, f"seller:{self._name}"
         while True:
             seen = context.hub.counter(name)
-            claim = await context.store.claim(f"poll:{self._seller.name}", context.server_id, context.claim_ttl)
-            wait = CALM_S
+            claim = await context.store.claim(f"poll:{self._name}", context.server_id, context.claim_ttl)
+            wait, began = FIRST_CALM_S, context.clock.monotonic()
             if claim is not None:
                 try:
                     wait = await self.sweep()
-                except (ProviderError, TimeoutError, OSError) as error:
-                    log.warning("%s cannot be listed: %s", self._seller.name, error)
+                except (ProviderError, TimeoutError, OSError, StaleVersion) as error:
+                    log.warning("%s cannot be looked through: %s", self._name, error)
                 finally:
                     await context.store.release(claim)
-            await context.clock.sleep(BUSY_S)
-            await context.hub.wait(name, seen, wait - BUSY_S)
+            took = context.clock.monotonic() - began
+            rest = max(self._busy_s, min(REST_PER_LOOK * took, FIRST_CALM_S))
+            await context.clock.sleep(rest)
+            await context.hub.wait(name, seen, wait - rest)
 
     async def sweep(self) -> float:
         """Returns the seconds until the next look."""
-        context = self._context
+        context, provider, region = self._context, self._seller.name, self._seller.region
+        self._looks += 1
         context.failpoint("list.before")
         began = context.clock.now()
         machines = await context.clock.wait_for(self._seller.machines(), LIST_TIMEOUT_S)
         context.failpoint("list.after")
-        open_leases = await context.store.open_leases(self._seller.name)
-        orders = await context.store.open_orders(self._seller.name)
+        open_leases = await context.store.open_leases(provider, region)
+        orders = await context.store.open_orders(provider, region)
+        await self._accounts.enter(machines, open_leases)
         owned = await self._observe(open_leases, machines)
         await self._remember_look()
         await self._resolve(orders, machines, began)
         await self._reap([m for m in machines if m.id not in owned and m.state is not MachineState.GONE])
-        moving = any(lease.phase is not LeasePhase.ACTIVE for lease in open_leases) or bool(orders) or self._strays
-        return BUSY_S if moving else CALM_S
+        await self._tidy()
+        moving = any(is_moving(lease) for lease in open_leases) or bool(orders) or self._strays
+        if moving:
+            return self._busy_s
+        return FIRST_CALM_S if self._looks <= FIRST_LOOKS or self._seller.facts.counts_stock else CALM_S
 
     async def _observe(self, open_leases: Sequence[Lease], machines: Sequence[Machine]) -> set[MachineId]:
         by_id = {m.id: m for m in machines}
@@ -75,19 +98,38 @@ class Poller:
             machine = by_id.get(lease.machine_id) if lease.machine_id else by_place.get((lease.order_id, lease.index))
             if machine is not None:
                 owned.add(machine.id)
-            await self._note(lease, leases.Found(machine) if machine else leases.Absent())
+            await self._note(lease, leases.Found(machine) if machine else self._absent(lease))
+        missing = {lease.id for lease in open_leases if lease.machine_id not in owned}
+        self._absences = {name: times for name, times in self._absences.items() if name in missing}
         return owned
+
+    def _absent(self, lease: Lease) -> leases.Absent:
+        context, facts = self._context, self._seller.facts
+        if leases.is_overdue(lease, context.clock.now(), context.policy, facts):
+            self._absences[lease.id] = self._absences.get(lease.id, 0) + 1
+        return leases.Absent(self._absences.get(lease.id, 0))
 
     async def _note(self, lease: Lease, seen: leases.Observation) -> None:
         context = self._context
+        if isinstance(seen, leases.Found):
+            seen = leases.Found(await self._consoles.listen(lease, seen.machine))
         events = leases.decide(lease, seen, context.clock.now(), context.policy, self._seller.facts)
         after, changes = changed(lease, events, leases.evolve)
         if changes:
-            await self._commit(changes)
+            await self._commit([*changes, *await self._retired(after)])
         if changes or self._needs_a_look(after):
             context.tell_lease(after)
-        if after.phase is LeasePhase.CLOSED and after.node_id is not None:
-            context.heard_at.pop(after.node_id, None)
+        if after.phase is LeasePhase.CLOSED:
+            self._consoles.forget(after)
+            self._want_place()
+
+    async def _retired(self, lease: Lease) -> Sequence[Change]:
+        """A node goes with its lease: later nobody would look at it again."""
+        if lease.phase is not LeasePhase.CLOSED or lease.node_id is None:
+            return ()
+        self._context.heard_at.pop(lease.node_id, None)
+        node = await self._context.store.node(lease.node_id)
+        return retire(node, lease.reason or "the lease is closed", self._context.clock.now())
 
     async def _commit(self, changes: Sequence[Change], claim: Claim | None = None) -> None:
         try:
@@ -135,9 +177,30 @@ class Poller:
             await context.store.release(claim)
 
     async def _reap(self, strays: Sequence[Machine]) -> None:
-        counts = {m.id: self._strays.get(m.id, 0) + 1 for m in strays}
-        self._strays = counts
+        self._strays = {machine.id: self._strays.get(machine.id, 0) + 1 for machine in strays}
+        self._context.failpoint("reap.before")
         for machine in strays:
-            if counts[machine.id] >= STRAY_SIGHTINGS:
+            if self._strays[machine.id] >= STRAY_SIGHTINGS:
                 log.warning("removing machine %s of order %s: no lease owns it", machine.id, machine.order_id)
-                await self._seller.delete(machine.id)
+                await self._context.clock.wait_for(self._seller.delete(machine.id), LIST_TIMEOUT_S)
+        self._context.failpoint("reap.after")
+
+    async def _tidy(self) -> None:
+        """Disks and addresses that no machine holds and no open order waits for."""
+        now = self._context.clock.monotonic()
+        if not isinstance(self._seller, Reaps) or (now < self._tidies_at and not self._leftovers):
+            return
+        self._tidies_at = now + TIDY_EVERY_S
+        found = await self._context.clock.wait_for(self._seller.leftovers(), LIST_TIMEOUT_S)
+        awaited = {order.id for order in await self._context.store.open_orders(self._seller.name, self._seller.region)}
+        left = [one for one in found if one.order_id not in awaited]
+        self._leftovers = {one.id: self._leftovers.get(one.id, 0) + 1 for one in left}
+        for one in left:
+            if self._leftovers[one.id] >= STRAY_SIGHTINGS:
+                log.warning("removing %s %s of order %s: no machine holds it", one.kind, one.id, one.order_id)
+                await self._context.clock.wait_for(self._seller.remove(one), LIST_TIMEOUT_S)
+
+
+def is_moving(lease: Lease) -> bool:
+    """On its way here, away, or not yet heard of."""
+    return lease.phase is not LeasePhase.ACTIVE or lease.node_id is None

@@ -160,7 +160,7 @@ class Service:
         now = self._context.clock.now()
         loaded = specs.load(spec_yaml, now=now)
         made, cpu_ms = await self._planner.propose(loaded.spec, strategy)
-        view = plan_view(made, now, cpu_ms)
+        view = plan_view(made, now, cpu_ms, self._planner.dead_man(made))
         view["warnings"] = [str(problem.message) for problem in loaded.warnings]
         if why_not is not None:
             view["why_not"] = await self._planner.why_not(loaded.spec, strategy, why_not)

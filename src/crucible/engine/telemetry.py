@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from crucible.core import prediction
+from crucible.core.costs import so_far
 from crucible.core.speeds import SpeedBook
 from crucible.core.telemetry import factors_of, observation_of
 from crucible.engine.context import Context
@@ -39,8 +40,14 @@ class Telemetry:
         store = self._context.store
         planned = await store.prediction(job.id)
         self._has_news |= planned is not None and planned.book_hours is not None
-        attempts, leases = await store.job_attempts(job.id), await store.job_leases(job.id)
-        return prediction.came_of(job, attempts, leases, await store.progress(job.id), self._context.clock.now())
+        attempts, leases, now = (
+            await store.job_attempts(job.id),
+            await store.job_leases(job.id),
+            self._context.clock.now(),
+        )
+        usages = await store.job_usages(job.id)
+        charged = so_far(usages, now) if usages else None
+        return prediction.came_of(job, attempts, leases, await store.progress(job.id), now, charged)
 
     def _is_due(self) -> bool:
         age = self._context.clock.monotonic() - self._looked_at

@@ -42,6 +42,7 @@ class Rank:
     exit_code: int | None = None  # None with EXITED: killed by `signal`, or the agent says why in `reason`
     signal: int | None = None
     reason: str | None = None
+    is_evicted: bool = False  # it went because its machine goes: nobody may run there again
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -107,6 +108,7 @@ class RankExited:
     signal: int | None
     reason: str | None
     ended_at: datetime
+    is_evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

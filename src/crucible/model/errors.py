@@ -15,7 +15,8 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   StaleClaim                  another worker owns the row now: stop touching it
   StorageFailed               the disk or the database refused a write: nothing was changed
   ProviderError               carries provider and region
-    NoCapacity                try the next offer, or later
+    NoCapacity                try the next offer, or later: carries the scope
+      QuotaReached            the same; the account's limit, not the seller's stock
     OrderRejected             never try this offer again
     RateLimited               same offer, after `retry_after_s`
     CredentialsRejected       stop using this account, tell the operator
@@ -24,6 +25,7 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, ClassVar
 
 
@@ -110,6 +112,14 @@ class StorageFailed(PlatformError):
     status = 507
 
 
+class Scope(StrEnum):
+    """What a refusal speaks of: that type in that zone, in the region, or everything of the account."""
+
+    ZONE = "zone"
+    REGION = "region"
+    ACCOUNT = "account"
+
+
 class ProviderError(PlatformError):
     code = "provider_error"
     status = 502
@@ -121,7 +131,21 @@ class ProviderError(PlatformError):
 
 
 class NoCapacity(ProviderError):
+    """`scope` says how much of the seller it speaks of."""
+
     code = "no_capacity"
+
+    def __init__(
+        self, message: str, *, scope: Scope = Scope.ZONE, provider: str = "", region: str = "", **details: Any
+    ) -> None:
+        super().__init__(message, provider=provider, region=region, **details)
+        self.scope = scope
+
+
+class QuotaReached(NoCapacity):
+    """The seller has machines, but the account may have no more."""
+
+    code = "quota_reached"
 
 
 class OrderRejected(ProviderError):

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from crucible.model.ids import Digest, JobId, UserId
 from crucible.model.spec import Framework, JobType, Locality, Mode, Replication
-from crucible.model.units import NOTHING, MicroUsd
+from crucible.model.units import MicroUsd
 
 
 class JobStatus(StrEnum):
@@ -78,7 +78,6 @@ class Job:
     selected_spot: bool | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    cost_running_microusd: MicroUsd = NOTHING
     cost_estimated_microusd: MicroUsd | None = None
     updated_at: datetime | None = None
     version: int = 0

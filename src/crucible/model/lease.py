@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from crucible.model.ids import JobId, LeaseId, MachineId, NodeId, OfferId, OrderId, TaskId
+from crucible.model.ledger import PriceSince, Rate, Terms
 from crucible.model.offer import Target
 from crucible.model.units import MicroUsd
 
@@ -28,12 +29,14 @@ class Order:
     task_id: TaskId
     target: Target
     offer: OfferId
+    zone: str  # "" where the seller has none, or any will do
     instance_type: str
     count: int
     gpus: int  # per machine
     is_spot: bool
     price_per_hour: MicroUsd  # frozen at the decision
-    body: Mapping[str, Any]  # what the seller needs besides; stored before the call, never changed after
+    # The exact request, as the seller prepared it: stored before the first call, never changed after. Empty until then.
+    body: Mapping[str, Any]
     created_at: datetime
     deadline_at: datetime
     phase: OrderPhase = OrderPhase.PENDING
@@ -95,23 +98,51 @@ class Machine:
     devices: tuple[str, ...] = ()
     address: str | None = None
     reason: str | None = None  # why it is gone, where the seller says
+    # --- what it costs, as the seller says. A machine without a start is not charged for.
+    started_at: datetime | None = None  # whole seconds, by the seller's clock
+    ended_at: datetime | None = None
+    was_taken: bool = False  # spot: the seller ended it
+    prices: tuple[PriceSince, ...] = ()  # since its start, where they move; empty: the order's price holds
+    extras: tuple[Rate, ...] = ()  # what is charged beside the machine as long as it lives: disks, addresses
+
+
+class LeftoverKind(StrEnum):
+    VOLUME = "volume"
+    ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """Something of ours that costs money and belongs to no machine."""
+
+    kind: LeftoverKind
+    id: str
+    order_id: OrderId | None
 
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a new machine needs to phone home. Derived from the order and the server's key, so the same order
-    always boots the same way, and nothing of it is stored."""
+    """What a new machine needs to phone home. The addresses and the digest are stored with the order; the token is
+    derived from the order and the server's key: the same order always boots the same way, and no secret is stored."""
 
     servers: tuple[str, ...]
     enrolment_token: str
+    agent_sha256: str = ""  # of the agent that the servers hand out at /v1/agent/<digest>
 
 
-@dataclass(frozen=True, slots=True)
+PLAIN_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SellerFacts:
     idempotent_create: bool
     visibility: timedelta  # how long a created machine may be missing from the listing
     boot_time: timedelta  # from create to an enrolled agent, at worst
+    counts_stock: bool = False  # True: it lists its own offers; False: it sells what the catalog says
     powers_off: bool = True  # False: the agent must never switch the machine off (this computer)
+    poll_every: timedelta = timedelta(seconds=0.5)  # how often it may be listed while something is changing
+    orphan_after: timedelta = timedelta(hours=24)  # the dead-man switch: a node that hears nobody so long ends itself
+    terms: Terms = PLAIN_TERMS
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -120,6 +151,14 @@ class SellerFacts:
 @dataclass(frozen=True, slots=True)
 class OrderPlaced:
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPrepared:
+    """The exact request, before it is made for the first time."""
+
+    at: datetime
+    body: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +199,16 @@ class OrderAbandoned:
     reason: str
 
 
-OrderEvent = OrderPlaced | OrderCalled | OrderUnanswered | OrderReopened | OrderFilled | OrderRefused | OrderAbandoned
+OrderEvent = (
+    OrderPlaced
+    | OrderPrepared
+    | OrderCalled
+    | OrderUnanswered
+    | OrderReopened
+    | OrderFilled
+    | OrderRefused
+    | OrderAbandoned
+)
 
 
 @dataclass(frozen=True, slots=True)

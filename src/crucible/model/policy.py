@@ -25,8 +25,13 @@ class Policy:
     # A task that waits longer than this for its retry gives its machines back meanwhile.
     keep_for_retry: timedelta = timedelta(minutes=2)
     capacity_retry: timedelta = timedelta(seconds=5)  # look again for a free place, if nothing woke us before
+    refused_retry: timedelta = timedelta(seconds=1)  # the next best offer, after one was refused
     loss_pause_max: timedelta = timedelta(seconds=60)
     loss_limit: int = 100  # a task that loses its machine so often has another problem
+    boot_limit: int = 8  # so many gangs in a row that never came up: it is not bad luck
+    # An offer that was refused is not asked for again for so long: sold out, malformed, not allowed to.
+    capacity_cooldown: timedelta = timedelta(minutes=3)
+    rejected_cooldown: timedelta = timedelta(hours=1)
+    credentials_cooldown: timedelta = timedelta(minutes=5)
     price_refresh: timedelta = timedelta(minutes=15)
     price_stale: timedelta = timedelta(hours=1)  # older prices are used, and said to be old
-    orphan_after: timedelta = timedelta(hours=24)  # an idle agent that hears from nobody ends itself

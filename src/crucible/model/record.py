@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from crucible.model.ids import AttemptId, Digest, JobId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.offer import Target
 from crucible.model.units import MicroUsd
 
@@ -89,7 +90,7 @@ class Prediction:
     ended_at: datetime | None = None
 
 
-Record = Allocation | Artifact | Checkpoint | Prediction
+Record = Allocation | Artifact | Checkpoint | Prediction | Usage | Posting | Cooldown
 
 
 # --- not events: they bump no version and may be written late or together -------------------------

@@ -35,6 +35,7 @@ class Task:
     attempts: int = 0  # started so far; the next one has this number
     failures: int = 0  # of the user's code: what `retry.limit` counts
     losses: int = 0  # machines lost, orders refused: never counted against the user
+    boots_failed: int = 0  # machines that were bought and never came up: they cost money for nothing
     attempt_id: AttemptId | None = None  # the live one
     not_before: datetime | None = None  # a retry waits until then
     deadline_at: datetime | None = None  # when somebody must look again at the latest
@@ -75,6 +76,7 @@ class TaskRetried:
     not_before: datetime
     counts_as_failure: bool
     counts_as_loss: bool
+    counts_as_failed_boot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, Protocol
 from crucible.model.attempt import Attempt
 from crucible.model.catalog import Price
 from crucible.model.change import Change
-from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, MachineId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.job import Job, JobStatus
 from crucible.model.lease import Lease, Node, Order
+from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
 from crucible.model.tree import Tally as Tally
 from crucible.model.tree import TaskTree as TaskTree
+from crucible.model.units import MicroUsd
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 
 
@@ -140,9 +142,13 @@ class Store(Protocol):
         out."""
         ...
 
-    async def open_leases(self, provider: str) -> Sequence[Lease]: ...
-    async def open_orders(self, provider: str) -> Sequence[Order]:
+    async def open_leases(self, provider: str, region: str | None = None) -> Sequence[Lease]: ...
+    async def open_orders(self, provider: str, region: str | None = None) -> Sequence[Order]:
         """Orders that are not settled."""
+        ...
+
+    async def open_places(self) -> Sequence[tuple[str, str]]:
+        """Every provider and region of an open lease or an unsettled order, in order."""
         ...
 
     async def due(self, now: datetime, limit: int) -> Due:
@@ -243,6 +249,27 @@ class Store(Protocol):
 
     async def price_mark(self) -> PriceMark:
         """Cheap to ask: the prices have not changed as long as it has not."""
+        ...
+
+    # --- money: written as records of a commit ------------------------------------------------------------------
+    async def usages(self, provider: str, machines: Collection[MachineId]) -> Mapping[MachineId, Sequence[Usage]]:
+        """All stretches of these machines, oldest first; a machine without any is left out."""
+        ...
+
+    async def open_usages(self, provider: str, region: str) -> Sequence[Usage]: ...
+    async def job_usages(self, job_id: JobId) -> Sequence[Usage]: ...
+    async def job_postings(self, job_id: JobId) -> Sequence[Posting]: ...
+    async def job_costs(self, job_ids: Collection[JobId]) -> Mapping[JobId, MicroUsd]:
+        """What has been posted to each; what still runs is in `open_usages_of`."""
+        ...
+
+    async def open_usages_of(self, job_ids: Collection[JobId]) -> Sequence[Usage]: ...
+    async def balances(self) -> Mapping[str, MicroUsd]:
+        """Of every account; together they are nothing."""
+        ...
+
+    async def cooldowns(self, now: datetime) -> Sequence[Cooldown]:
+        """Those that still hold, of each key the latest."""
         ...
 
     # --- plans and what came of them ---------------------------------------------------------------------------

@@ -5,16 +5,19 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 from crucible.model.errors import NoCapacity, OutcomeUnknown, ProviderError
-from crucible.model.ids import MachineId, OfferId, OrderId
+from crucible.model.ids import JobId, MachineId, OfferId, OrderId
 from crucible.model.lease import Boot, Machine, MachineState, Order, SellerFacts
 from crucible.model.offer import Offer, Target
-from crucible.model.units import MicroUsd
 from crucible.ports.clock import Clock
+from crucible.testing.fake_prices import EXTRAS, TERMS, Kind
 
 TARGET = Target("fake", "nowhere-1", "vm")
+# How long an ended machine is listed as such.
+REMEMBERS = timedelta(hours=1)
 
 
 @dataclass(kw_only=True)
@@ -27,6 +30,7 @@ class Faults:
     late_listing: float = 0.0  # a new machine is missing from one listing
     lying_delete: float = 0.0  # accepted, and not done
     machine_dies: float = 0.0  # per machine, some time while it runs
+    taken: float = 0.0  # per spot machine: the seller wants it back
     list_fails: float = 0.0
     server_unreachable: float = 0.0  # per call of an agent
     reply_lost: float = 0.0  # the server acted, the agent did not hear
@@ -44,12 +48,20 @@ class FakeCloud:
     on_boot: Booted = field(default=lambda machine, order, boot: None)
     on_end: Callable[[MachineId], None] = field(default=lambda machine: None)
     name: str = "fake"
+    region: str = TARGET.region
     facts: SellerFacts = field(
-        default=SellerFacts(idempotent_create=True, visibility=timedelta(seconds=30), boot_time=timedelta(seconds=60))
+        default=SellerFacts(
+            idempotent_create=True,
+            visibility=timedelta(seconds=30),
+            boot_time=timedelta(seconds=60),
+            counts_stock=True,
+            terms=TERMS,
+        )
     )
     bought: dict[OrderId, tuple[MachineId, ...]] = field(default_factory=dict)
     known: dict[MachineId, Machine] = field(default_factory=dict)
-    gpus_of: dict[MachineId, int] = field(default_factory=dict)
+    orders: dict[OrderId, Order] = field(default_factory=dict)
+    listed: dict[MachineId, None] = field(default_factory=dict)  # alive, or not long over
 
     async def offers(self) -> Sequence[Offer]:
         free = self.gpus - self.used()
@@ -63,7 +75,7 @@ class FakeCloud:
                 gpu_memory_gib=80,
                 cpus=8,
                 memory_gib=64,
-                price_per_hour=MicroUsd(2_000_000 * gpus),
+                price_per_hour=Kind(gpus, is_spot=False).price(self.clock.now()),
                 stock="fake:gpus",
                 free_gpus=free,
             )
@@ -79,7 +91,7 @@ class FakeCloud:
             self._buy(order, boot)
         if self._strikes(self.faults.lost_reply):
             raise OutcomeUnknown("no reply to create", provider=self.name)
-        return [self.known[machine] for machine in self.bought[order.id]]
+        return [self._shown(machine) for machine in self.bought[order.id]]
 
     async def delete(self, machine: MachineId) -> None:
         if machine in self.known and not self._strikes(self.faults.lying_delete):
@@ -88,21 +100,60 @@ class FakeCloud:
     async def machines(self) -> Sequence[Machine]:
         if self._strikes(self.faults.list_fails):
             raise ProviderError("listing failed", provider=self.name)
-        return [m for m in self.known.values() if not self._strikes(self.faults.late_listing)]
+        self._forget()
+        return [self._shown(machine) for machine in self.listed if not self._strikes(self.faults.late_listing)]
 
     # --- what a test sees and does ------------------------------------------------------------------
 
     def alive(self) -> list[Machine]:
-        return [m for m in self.known.values() if m.state is not MachineState.GONE]
+        known = (self.known[machine] for machine in self.listed)
+        return [machine for machine in known if machine.state is not MachineState.GONE]
 
     def used(self) -> int:
-        return sum(self.gpus_of[m.id] for m in self.alive())
+        return sum(self.orders[m.order_id].gpus for m in self.alive())
 
-    def end(self, machine: MachineId, reason: str) -> None:
-        self.known[machine] = replace(self.known[machine], state=MachineState.GONE, reason=reason)
+    def end(self, machine: MachineId, reason: str, *, was_taken: bool = False) -> None:
+        known = self.known[machine]
+        if known.state is MachineState.GONE:
+            return
+        self.known[machine] = replace(
+            known, state=MachineState.GONE, reason=reason, ended_at=self._second(), was_taken=was_taken
+        )
         self.on_end(machine)
 
+    def bills(self) -> dict[JobId, int]:
+        """Of the machines that are over, in micro-dollars, by the job they were bought for."""
+        found: dict[JobId, int] = {}
+        for machine in self.known.values():
+            if machine.started_at is not None and machine.ended_at is not None:
+                job_id, kind = self.orders[machine.order_id].job_id, self._kind(machine)
+                bill = kind.bill(machine.started_at, machine.ended_at, was_taken=machine.was_taken)
+                found[job_id] = found.get(job_id, 0) + bill
+        return found
+
+    def _kind(self, machine: Machine) -> Kind:
+        order = self.orders[machine.order_id]
+        return Kind(order.gpus, order.is_spot)
+
+    def _shown(self, machine: MachineId) -> Machine:
+        """With its prices until now, where they move."""
+        known = self.known[machine]
+        start, end = known.started_at or self._second(), known.ended_at or self._second()
+        return replace(known, prices=self._kind(known).prices(start, end))
+
+    def _forget(self) -> None:
+        """Ended machines are listed for a while only."""
+        now = self._second()
+        for machine in list(self.listed):
+            ended_at = self.known[machine].ended_at
+            if ended_at is not None and now - ended_at > REMEMBERS:
+                del self.listed[machine]
+
+    def _second(self) -> datetime:
+        return self.clock.now().replace(microsecond=0)
+
     def _buy(self, order: Order, boot: Boot) -> None:
+        self.orders[order.id] = order
         taken = {device for m in self.alive() for device in m.devices}
         free = [str(i) for i in range(self.gpus) if str(i) not in taken]
         ids: list[MachineId] = []
@@ -115,18 +166,21 @@ class FakeCloud:
                 state=MachineState.RUNNING,
                 devices=devices,
                 address="127.0.0.1",
+                started_at=self._second(),
+                extras=EXTRAS,
             )
             self.known[machine.id] = machine
-            self.gpus_of[machine.id] = order.gpus
+            self.listed[machine.id] = None
             ids.append(machine.id)
             self.on_boot(machine, order, boot)
             if self._strikes(self.faults.machine_dies):
-                asyncio.get_running_loop().call_later(self.random.uniform(1, 300), self._die, machine.id)
+                self._later(partial(self.end, machine.id, "it broke"))
+            if order.is_spot and self._strikes(self.faults.taken):
+                self._later(partial(self.end, machine.id, "taken back", was_taken=True))
         self.bought[order.id] = tuple(ids)
 
-    def _die(self, machine: MachineId) -> None:
-        if self.known[machine].state is not MachineState.GONE:
-            self.end(machine, "reclaimed")
+    def _later(self, deed: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(self.random.uniform(1, 300), deed)
 
     def _strikes(self, probability: float) -> bool:
         return probability > 0 and self.random.random() < probability

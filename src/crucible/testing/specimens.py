@@ -106,6 +106,7 @@ def an_order(task: Task, number: int = 0, count: int = 1, **fields: Any) -> Orde
         "task_id": task.id,
         "target": TARGET,
         "offer": OfferId("fake/h100"),
+        "zone": "nowhere-1a",
         "instance_type": "h100x4",
         "count": count,
         "gpus": 4,

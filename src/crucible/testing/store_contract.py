@@ -36,12 +36,15 @@ from crucible.testing.specimens import (
 from crucible.testing.store_claim_contract import ClaimContract
 from crucible.testing.store_list_contract import ListContract
 from crucible.testing.store_log_contract import LogContract, an_artifact
+from crucible.testing.store_money_contract import MoneyContract
 from crucible.testing.store_people_contract import PeopleContract
 from crucible.testing.store_plan_contract import PlanContract
 from crucible.testing.store_price_contract import PriceContract
 
 
-class StoreContract(ClaimContract, ListContract, LogContract, PeopleContract, PlanContract, PriceContract):
+class StoreContract(
+    ClaimContract, ListContract, LogContract, MoneyContract, PeopleContract, PlanContract, PriceContract
+):
     pytestmark = pytest.mark.anyio
 
     @pytest.fixture

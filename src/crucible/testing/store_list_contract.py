@@ -98,6 +98,10 @@ class ListContract:
         assert await store.open_leases("fake") == family.leases[1:]
         assert await store.open_orders("fake") == (more,)
         assert await store.open_leases("other") == () == await store.open_orders("other")
+        assert await store.open_leases("fake", "nowhere-1") == family.leases[1:]
+        assert await store.open_orders("fake", "nowhere-1") == (more,)
+        assert await store.open_places() == [("fake", "nowhere-1")]
+        assert await store.open_leases("fake", "elsewhere") == () == await store.open_orders("fake", "elsewhere")
 
     async def test_a_node_learns_what_to_do(self, store: Store) -> None:
         family = await running(store)

@@ -47,7 +47,7 @@ class Enrolled(Message):
     node_key: str
     report_every_s: float
     servers: list[str]  # in the order to try
-    orphan_after_s: float  # without a word from any server for so long, and nothing running: end
+    orphan_after_s: float  # without a word from any server for so long: end; where nobody may power off, only when idle
 
 
 class Launch(Message):

@@ -372,6 +372,12 @@ class Health(BaseModel):
     status: str
 
 
+class ProviderHealth(BaseModel):
+    provider: str
+    status: str
+    places: list[Health]  # one for each region
+
+
 class Alive(BaseModel):
     status: str
 

@@ -7,16 +7,19 @@ from crucible.cli.options import example, with_output
 from crucible.cli.output import Out
 
 
-@click.command(epilog=example("crucible doctor", "crucible doctor -o json"))
+@click.command(epilog=example("crucible doctor", "crucible doctor aws", "crucible doctor -o json"))
+@click.argument("provider", required=False)
 @with_output
-def doctor(out: Out) -> int:
-    """Check this installation and say how to mend it.
+def doctor(out: Out, provider: str | None) -> int:
+    """Check this installation, or what a PROVIDER needs, and say how to mend it.
 
-    The exit code is 1 if something that is needed is broken.
+    With a provider, such as aws, the server asks it now in every region that is enabled: credentials, rights, networks,
+    images, quotas. The exit code is 1 if something that is needed is broken.
     """
     from crucible.cli.checkup import BAD, Check, checkup
+    from crucible.cli.provider_checks import provider_checkup
 
-    checks = list(checkup())
+    checks = list(provider_checkup(provider) if provider else checkup())
     signs = {"ok": ("✓", "ok", "green"), "warning": ("!", "!", "yellow"), BAD: ("✗", "x", "red")}
 
     def line(check: Check) -> str:

@@ -181,12 +181,18 @@ def _enabling(plan: Plan) -> list[str]:
     chosen, runnable = plan["chosen"], plan.get("runnable")
     if not chosen or chosen.get("is_enabled", True):
         return []
-    provider = chosen.get("provider")
+    provider = _place(chosen)
     if runnable is None and any(one.get("rule") == "sold_out" for one in plan["rejections"]):
         return [f"{provider} is not enabled, and what is has nothing free: submit would wait"]
     if runnable is None:
         return [f"{provider} is not enabled, and nothing that is could run it: submit would be refused"]
-    return [f"{provider} is not enabled: submit would use {runnable.get('provider')} {runnable.get('instance_type')}"]
+    return [f"{provider} is not enabled: submit would use {_place(runnable)} {runnable.get('instance_type')}"]
+
+
+def _place(option: Mapping[str, Any]) -> str:
+    """A cloud is enabled region by region; this computer is one place."""
+    provider, region = option.get("provider"), option.get("region")
+    return f"{provider} {region}" if region and region != provider else f"{provider}"
 
 
 def _rejections(rejections: Sequence[Mapping[str, Any]]) -> list[str]:

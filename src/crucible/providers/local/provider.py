@@ -42,6 +42,7 @@ Seen = list[tuple[MachineFolder, Machine]]
 
 class LocalProvider:
     name = PROVIDER
+    region = PROVIDER
 
     def __init__(
         self,
@@ -59,7 +60,13 @@ class LocalProvider:
     ) -> None:
         """`gpus` bounds the GPUs given out, and declares slots on a computer without any; None means what is found.
         `server_file` tells agents where the server is now, whatever it was when they started."""
-        self.facts = SellerFacts(idempotent_create=True, visibility=timedelta(0), boot_time=boot_time, powers_off=False)
+        self.facts = SellerFacts(
+            idempotent_create=True,
+            visibility=timedelta(0),
+            boot_time=boot_time,
+            counts_stock=True,
+            powers_off=False,
+        )
         self._folder = root.absolute() / "machines"
         self._lock = root.absolute() / "local.lock"
         self._agent = agent.absolute()

@@ -1,0 +1,71 @@
+"""Offers that were refused a moment ago: they stay on the table, marked, so that a plan says why it passes them by."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from crucible.core.offers import Bools, OfferTable
+from crucible.model.errors import CredentialsRejected, NoCapacity, OrderRejected, ProviderError, Scope
+from crucible.model.lease import Order
+from crucible.model.ledger import Cooldown
+from crucible.model.offer import Market
+from crucible.model.policy import Policy
+
+
+def cooldown(order: Order, error: ProviderError, now: datetime, policy: Policy) -> Cooldown:
+    """What a refusal says about the next purchase."""
+    scope, pause = reach(error, policy)
+    is_narrow, is_regional = scope is Scope.ZONE, scope is not Scope.ACCOUNT
+    return Cooldown(
+        provider=order.target.provider,
+        region=order.target.region if is_regional else "",
+        zone=order.zone if is_narrow else "",
+        instance_type=order.instance_type if is_regional else "",
+        market=market_of(order) if is_regional else "",
+        until=now + pause,
+        reason=error.message,
+    )
+
+
+def reach(error: ProviderError, policy: Policy) -> tuple[Scope, timedelta]:
+    match error:
+        case CredentialsRejected():
+            return Scope.ACCOUNT, policy.credentials_cooldown
+        case OrderRejected():
+            return Scope.ZONE, policy.rejected_cooldown
+        case NoCapacity(scope=scope):
+            return scope, policy.capacity_cooldown
+        case _:
+            return Scope.ZONE, policy.capacity_cooldown
+
+
+def market_of(order: Order) -> str:
+    return (Market.SPOT if order.is_spot else Market.ON_DEMAND).name.lower()
+
+
+def cooled(table: OfferTable, cooldowns: Sequence[Cooldown]) -> OfferTable:
+    """The same with the rows that `cooldowns` speak of marked."""
+    marks: dict[int, str] = {}
+    for one in cooldowns:
+        said = f"{one.reason}; asked again after {one.until:%H:%M:%S} UTC"
+        marks |= dict.fromkeys((int(row) for row in np.flatnonzero(matching(table, one))), said)
+    return replace(table, cooling=marks) if marks else table
+
+
+def matching(table: OfferTable, one: Cooldown) -> Bools:
+    found: Bools = table.seller == table.seller_code(one.provider)
+    if one.region:
+        found &= chosen(table.places.region, one.region)[table.place]
+    if one.zone:
+        found &= chosen(table.zones, one.zone)[table.zone]
+    if one.instance_type:
+        found &= chosen(table.shapes.name, one.instance_type)[table.shape]
+    if one.market:
+        found &= table.market == Market[one.market.upper()]
+    return found
+
+
+def chosen(names: Iterable[str], name: str) -> Bools:
+    return np.array([each == name for each in names], dtype=bool)
