@@ -14,12 +14,13 @@ run: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and s
 	$(BIN)/python examples/quickstart/story.py
 
 test: $(VENV)/.ready-dev  ## Run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
 
 check: $(VENV)/.ready-dev  ## Format, lint, types, import contracts, and the tests that take seconds
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy templates/provider/crucible_tiny
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/unit tests/golden
 
@@ -29,8 +30,9 @@ bench: $(VENV)/.ready-dev  ## Measure; one JSON line each
 bench-check: $(VENV)/.ready-dev  ## Measure, and fail where a figure misses its bound
 	$(BIN)/python -m benchmarks --check
 
-crash: $(VENV)/.ready-dev  ## Kill a server N times at random: make crash N=500 DB=postgres SEED=7
-	PYTHONPATH=tests $(BIN)/python -m crash --kills $(or $(N),50) --database $(or $(DB),sqlite) $(if $(SEED),--seed $(SEED))
+crash: $(VENV)/.ready-dev  ## Kill a server N times while it buys in the Lab: make crash N=500 DB=postgres SEED=7
+	PYTHONPATH=tests $(BIN)/python -m crash --kills $(or $(N),50) --database $(or $(DB),sqlite) \
+		--where $(or $(WHERE),lab) $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -39,9 +41,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[server,examples]'
+	$(PIP) -e '.[server,lab,aws,examples]'
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[server,postgres,examples,dev]'
+	$(PIP) -e '.[server,lab,aws,postgres,examples,dev]'
 	@touch $@ $(VENV)/.ready

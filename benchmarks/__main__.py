@@ -25,6 +25,8 @@ NAMES = (
     "traces",
     "speeds",
     "store",
+    "lab",
+    "orders",
     "simulation",
     "install",
 )

@@ -10,7 +10,7 @@ from typing import Any
 from crucible.model.ids import MachineId
 from crucible.model.lease import MachineState
 from crucible.providers.local import LocalProvider, processes
-from crucible.testing.seller_contract import state_is, until
+from crucible.testing.seller_contract import SellerWorld, state_is, until
 
 # Passes for an agent: takes the lock, leaves its pid, waits to be told to end. Its habits come from the environment.
 AGENT = """
@@ -44,7 +44,7 @@ time.sleep(habits.get("life", 600))
 GPUS = 4
 
 
-class LocalWorld:
+class LocalWorld(SellerWorld):
     """A folder on this computer; ends what it started."""
 
     def __init__(self, root: Path, agent: Path) -> None:

@@ -52,8 +52,8 @@ def an_attempt(ranks: int = 0, state: RankState = RankState.ASSIGNED, **changes:
 
 def an_order(**changes: object) -> Order:
     fields: dict[str, object] = dict(
-        id=OrderId("o"), job_id=JobId("j"), task_id=TaskId("t"), target=TARGET, offer=OfferId("x"), instance_type="x",
-        count=1, gpus=0, is_spot=False, price_per_hour=MicroUsd(0), body={}, created_at=NOW,
+        id=OrderId("o"), job_id=JobId("j"), task_id=TaskId("t"), target=TARGET, offer=OfferId("x"), zone="",
+        instance_type="x", count=1, gpus=0, is_spot=False, price_per_hour=MicroUsd(0), body={}, created_at=NOW,
         deadline_at=NOW + timedelta(minutes=10),
     )  # fmt: skip
     return Order(**{**fields, **changes})  # type: ignore[arg-type]

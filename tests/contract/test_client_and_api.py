@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from crucible.api.access import TABLE
-from crucible.client import price_shapes, shapes
+from crucible.client import cost_shapes, price_shapes, shapes
 from crucible.client.api import Client
-from crucible.wire import predictions, prices, recommendations, rest
+from crucible.wire import costs, predictions, prices, recommendations, rest
 from doubles.http_server import Handler, Request, serving
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -39,6 +39,13 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.NewToken, rest.NewToken),
     (shapes.User, rest.UserItem),
     (shapes.Me, rest.Me),
+    (cost_shapes.JobCosts, costs.JobCosts),
+    (cost_shapes.KindCost, costs.KindCost),
+    (cost_shapes.MachineCost, costs.MachineCost),
+    (cost_shapes.Interval, costs.Interval),
+    (cost_shapes.Posting, costs.Posting),
+    (cost_shapes.Entry, costs.Entry),
+    (cost_shapes.Remaining, costs.Remaining),
     (shapes.CostEstimate, recommendations.CostEstimate),
     (shapes.AvailabilityStatus, recommendations.AvailabilityItem),
     (shapes.BackendRecommendation, recommendations.BackendRecommendation),
@@ -87,6 +94,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "checkpoints": lambda client: client.checkpoints(ID),
     "artifacts": lambda client: client.artifacts(ID),
     "attempts": lambda client: client.attempts(ID),
+    "costs": lambda client: client.costs(ID),
     "why": lambda client: client.why(ID),
     "spec": lambda client: client.spec(ID),
     "plan": lambda client: client.plan("job: {}"),
@@ -103,6 +111,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "accuracy": lambda client: client.accuracy(),
     "me": lambda client: client.me(),
     "version": lambda client: client.version(),
+    "provider_health": lambda client: client.provider_health("aws"),
     "nodes": lambda client: client.nodes(),
     "tokens": lambda client: client.tokens(),
     "create_token": lambda client: client.create_token("n"),

@@ -7,10 +7,10 @@ import pytest
 from crucible.model.ids import MachineId
 from crucible.system import SystemClock
 from crucible.testing.fake_cloud import FakeCloud
-from crucible.testing.seller_contract import SellerContract
+from crucible.testing.seller_contract import SellerContract, SellerWorld
 
 
-class FakeWorld:
+class FakeWorld(SellerWorld):
     """All memory is in the one object, so a new process would find the same."""
 
     def __init__(self) -> None:

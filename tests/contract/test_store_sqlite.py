@@ -15,6 +15,7 @@ import pytest
 
 from crucible.model.change import born
 from crucible.model.errors import Busy, InvalidRequest, PlatformError, StaleVersion, StorageFailed
+from crucible.model.ids import MachineId
 from crucible.model.job import JobReasonChanged, JobSubmitted
 from crucible.model.record import Role, User
 from crucible.ports.store import JobQuery, Store
@@ -267,6 +268,14 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
         lambda: store.unfinished_tasks(job),
         lambda: store.open_leases("fake"),
         lambda: store.open_orders("fake"),
+        lambda: store.open_leases("fake", "here-1"),
+        lambda: store.usages("fake", [MachineId("m")]),
+        lambda: store.open_usages("fake", "here-1"),
+        lambda: store.job_usages(job),
+        lambda: store.job_postings(job),
+        lambda: store.job_costs([job]),
+        lambda: store.open_usages_of([job]),
+        lambda: store.cooldowns(NOW),
         lambda: store.segments("x"),
     ]
     for call in calls:

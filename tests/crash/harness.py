@@ -7,13 +7,14 @@ import signal
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from crash.database import Rows, rows_of
 from crash.server_process import LOG_TAIL_BYTES, SERVER, ServerProcess, until
 from crash.stories import MENU, Maker, Story
 from crucible.client.api import TERMINAL, Client
@@ -29,6 +30,7 @@ Deed = Callable[[Story, str], None]
 ASK_EVERY_S = 0.1
 # What a dead server had claimed in a shared database is free again after so long; shorter than usual, as are its lives.
 CLAIM_TTL_S = 3
+LIFE_S = 0.8  # of a server, once it is ready
 # From the last kill to the last end: a deaf job has thirty seconds of grace, and its server may be busy.
 STORY_WITHIN_S = 150.0
 QUIET_WITHIN_S = 60.0
@@ -54,6 +56,8 @@ class World:
         seed: int = 0,
         options: tuple[str, ...] = (),
         program: tuple[str, ...] = SERVER,
+        environment: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> None:
         self.folder = folder
         self.data = data or folder / "data"
@@ -67,7 +71,9 @@ class World:
             database=database,
             options=("--claim-ttl", str(CLAIM_TTL_S), *options),
             program=program,
+            port=port,
             log=folder / "server.log",
+            environment=environment,
         )
         self.stories: list[Story] = []
         self.jobs: dict[str, str] = {}  # name of the story -> id of its job
@@ -76,7 +82,7 @@ class World:
         self._numbers = iter(range(1, 1_000_000))
         self._people = ThreadPoolExecutor(64, thread_name_prefix="person")
         self._waiting: list[Future[None]] = []
-        self._is_over = threading.Event()
+        self.is_over = threading.Event()
         self._disturbed_at = time.monotonic()
 
     # --- people -----------------------------------------------------------------------------------
@@ -95,7 +101,7 @@ class World:
                 with self.client() as client:
                     return ask(client)
             except (ServerUnreachable, ServerTimeout, Busy, FileNotFoundError) as error:
-                if self._is_over.is_set() or self._is_late(began, within_s):
+                if self.is_over.is_set() or self._is_late(began, within_s):
                     raise
                 trouble = error
             time.sleep(0.02 if isinstance(trouble, FileNotFoundError) else 0.1)
@@ -126,6 +132,8 @@ class World:
             return
         if story.deed_when is not None:
             self.wait(job_id, {story.deed_when})
+        if story.deed_word is not None:
+            self.wait_for_witness(story, story.deed_word, within_s=STORY_WITHIN_S)
         time.sleep(story.deed_after_s)  # the moment of the wish, not a wait for something
         if story.deed == "cancel":
             self.insist(lambda c: c.cancel(job_id))
@@ -171,18 +179,22 @@ class World:
         """Who waits to be told may go on."""
         (self.notes / f"{story.name}.go").touch()
 
-    def wait_for_witness(self, story: Story, what: str = "start", count: int = 1) -> list[dict[str, Any]]:
+    def wait_for_witness(
+        self, story: Story, what: str = "start", count: int = 1, within_s: float = 60.0
+    ) -> list[dict[str, Any]]:
         """Until the job's own processes have said so."""
 
         def said() -> list[dict[str, Any]]:
             return [fact for fact in read_witness(self.notes)[story.name] if fact["what"] == what]
 
-        until(f"{story.name} says {what}", lambda: len(said()) >= count)
+        until(f"{story.name} says {what}", lambda: len(said()) >= count, within_s)
         return said()
 
     # --- bad luck ---------------------------------------------------------------------------------
 
-    def kill_at_random(self, kills: int, people: int = 10, menu: tuple[Maker, ...] = MENU) -> None:
+    def kill_at_random(
+        self, kills: int, people: int = 10, menu: tuple[Maker, ...] = MENU, life_s: float = LIFE_S
+    ) -> None:
         """kill -9, `kills` times, while about `people` stories are under way; then everything comes to its end."""
         for _ in range(kills):
             while self.busy < people:
@@ -192,19 +204,30 @@ class World:
                 time.sleep(self.random.uniform(0.1, 1.0))
             else:
                 self.server.wait_ready()
-                time.sleep(self.random.uniform(0.02, 0.8))
+                time.sleep(self.random.uniform(0.02, life_s))
+            self.mishap()
             self.server.kill()
             self._disturbed_at = time.monotonic()
         self.server.start().wait_ready()
         self.wait_for_people()
 
+    def mishap(self) -> None:
+        """What else may go wrong between two deaths."""
+
     # --- the end ----------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Until nothing is leased any more; then the server is stopped properly."""
-        until("every machine is given back", lambda: not self.insist(lambda c: c.nodes()), QUIET_WITHIN_S)
+        until("every machine is given back", lambda: not self.leased(), QUIET_WITHIN_S)
         until("no process of a machine is left", lambda: not self.leaked(), QUIET_WITHIN_S)
         self.server.stop()
+
+    def leased(self) -> list[str]:
+        with rows_of(self.data, self.database) as rows:
+            return [row[0] for row in rows("SELECT id FROM leases WHERE phase <> 'closed'")]
+
+    def judge(self, found: Any, rows: Rows) -> None:
+        """What else must be true of this world when all is over, told to the verdict `found`."""
 
     def machines(self) -> list[Path]:
         return sorted((self.data / "local" / "machines").glob("local-*"))
@@ -228,7 +251,7 @@ class World:
 
     def close(self) -> None:
         """Leaves nothing behind, whatever happened."""
-        self._is_over.set()
+        self.is_over.set()
         self.server.kill()
         self._people.shutdown(cancel_futures=True)
         for path in self.machines():

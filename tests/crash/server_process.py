@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from crucible.client.endpoint import Endpoint
@@ -47,9 +47,12 @@ class ServerProcess:
         program: Sequence[str] = SERVER,
         port: int = 0,
         log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """With a `port`, servers that share a data folder can be told apart."""
+        """With a `port`, servers that share a data folder can be told apart. `environment` is all that it knows beside
+        what every program here knows."""
         self.data = data
+        self._environment = dict(environment or {})
         self.log = log or data.parent / f"server{port or ''}.log"
         self._argv = [sys.executable, *program, "--data-dir", str(data), "--local-gpus", str(gpus), *options]
         if database is not None:
@@ -78,7 +81,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**kept, "CRUCIBLE_FAILPOINTS": armed},
+                env={**kept, **self._environment, "CRUCIBLE_FAILPOINTS": armed},
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY)),
             )
         return self

@@ -14,6 +14,7 @@ job:
   command: {command}
   resources: {{gpus: {gpus}, max_gpus_per_node: 1}}
   retry: {{limit: {limit}, delay: {delay}}}
+  constraints: {{providers: [local]}}
 """
 
 
@@ -30,15 +31,20 @@ class Story:
     deed: str | None = None  # "cancel" or "hold": what somebody asks of it
     deed_after_s: float = 0.0
     deed_when: str | None = None  # the status to wait for before
+    deed_word: str | None = None  # what its program must have told the witness before
+    form: str = SPEC
+    machines: int | None = None  # None: as many as GPUs
+    # Its machines may be taken away or die at any time: attempts come and go, and only what its program does counts.
+    is_hunted: bool = False
 
     @property
     def ranks(self) -> int:
-        return max(1, self.gpus)
+        return max(1, self.gpus if self.machines is None else self.machines)
 
     def spec(self, folder: Path) -> str:
         command = [sys.executable, "-I", str(WORKER), str(folder), self.name, *self.verbs]
         words = "[" + ", ".join(f"'{word}'" for word in command) + "]"
-        return SPEC.format(name=self.name, command=words, gpus=self.gpus, limit=self.limit, delay=self.delay)
+        return self.form.format(name=self.name, command=words, gpus=self.gpus, limit=self.limit, delay=self.delay)
 
     def lines(self, attempt: int, rank: int) -> list[str]:
         """What a run that came to its end has printed."""
@@ -93,7 +99,7 @@ def cancelled_running(name: str, chance: random.Random) -> Story:
 def stubborn(name: str, chance: random.Random) -> Story:
     """Takes the whole grace of thirty seconds."""
     verbs = ("deaf", "orphans", "until-told")
-    return Story(name, verbs, ends="cancelled", deed="cancel", deed_when="running")
+    return Story(name, verbs, ends="cancelled", deed="cancel", deed_word="orphan")
 
 
 def held(name: str, chance: random.Random) -> Story:

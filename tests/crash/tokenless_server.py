@@ -10,7 +10,7 @@ from typing import Any
 
 from crucible import main
 from crucible.model.lease import Boot, Machine, Order
-from crucible.providers.local import LocalProvider
+from crucible.providers.local import LocalProvider, opening
 
 
 class TokenlessProvider(LocalProvider):
@@ -27,5 +27,5 @@ class TokenlessProvider(LocalProvider):
 
 
 if __name__ == "__main__":
-    main.LocalProvider = TokenlessProvider  # type: ignore[misc]
+    opening.LocalProvider = TokenlessProvider  # type: ignore[misc]
     sys.exit(main.main())

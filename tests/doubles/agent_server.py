@@ -63,6 +63,7 @@ class ServerDouble:
         self.url = ""
         self.work = wire.WorkReply(version="0")
         self.packages: dict[str, bytes] = {}
+        self.agents: dict[str, bytes] = {}  # by path
         # Faults: a path and what happens to its next requests.
         self.replies_to_lose: dict[str, int] = {}
         self.refusals: dict[str, int] = {}
@@ -153,7 +154,7 @@ class ServerDouble:
         if refusal is not None:
             http.answer(refusal, b'{"error": "refused", "message": "a fault of the test"}')
             return
-        wanted = ENROLMENT_TOKEN if parts.path.endswith("/enrol") else NODE_KEY
+        wanted = ENROLMENT_TOKEN if parts.path.endswith("/enrol") or parts.path in self.agents else NODE_KEY
         if http.headers.get("Authorization") != f"Bearer {wanted}":
             self.problems.append(f"{parts.path} came with another secret")
         try:
@@ -179,6 +180,8 @@ class ServerDouble:
         if path == "/agent/v1/report":
             self.report_bytes.append(len(body))
             return self._report(wire.Report.model_validate_json(body))
+        if path in self.agents:
+            return 200, self.agents[path]
         digest = path.removeprefix("/agent/v1/packages/")
         return (200, self.packages[digest]) if digest in self.packages else (404, b"{}")
 

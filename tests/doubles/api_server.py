@@ -122,3 +122,88 @@ def rank(number: int, **changes: Any) -> dict[str, Any]:
         "ended_at": None,
     }
     return view | changes
+
+
+def costs(**changes: Any) -> dict[str, Any]:
+    """GET /v1/jobs/{id}/costs: a machine that was taken and one that runs."""
+    taken, alive = "i-0a1b2c3d4e5f60718", "i-0ffeeddccbbaa9988"
+    view = {
+        "job_id": "019a8c3f-2b41-7000-8000-000000000001",
+        "at": "2026-01-17T12:05:00Z",
+        **money("so_far", 12_345_678),
+        **money("per_hour", 8_192_000),
+        **money("posted", 4_096_000),
+        **money("budget", 100_000_000),
+        "remaining": {
+            "basis": "progress",
+            "hours": 3.0,
+            "hours_high": 3.5,
+            **money("likely", 24_576_000),
+            **money("high", 28_672_000),
+        },
+        "by_kind": [
+            {"kind": "compute", **money("so_far", 12_200_000), **money("per_hour", 8_192_000)},
+            {"kind": "storage", **money("so_far", 145_678), **money("per_hour", 71_000)},
+        ],
+        "machines": [
+            machine(taken, "2026-01-17T10:00:00Z", "2026-01-17T11:00:07Z", 4_096_000, 0, is_estimate=True),
+            machine(alive, "2026-01-17T11:05:00Z", None, 8_249_678, 8_192_000),
+        ],
+        "intervals": [
+            interval(taken, "compute", "2026-01-17T10:00:00Z", "2026-01-17T10:20:00Z", 8_192_000, 2_730_667),
+            interval(
+                taken, "compute", "2026-01-17T10:20:00Z", "2026-01-17T11:00:07Z", 8_000_001, -12, is_estimate=True
+            ),
+            interval(alive, "compute", "2026-01-17T11:05:00Z", None, 8_192_000, 8_192_000),
+            interval(alive, "storage", "2026-01-17T11:05:00Z", None, 80_000_000, 109_589, per_s=730 * 3600),
+        ],
+        "postings": [
+            {
+                "id": f"usage/aws/{taken}/compute/1768644000",
+                "at": "2026-01-17T10:20:00Z",
+                "memo": f"compute of {taken}: 1200 s at 8.192000 $ per 3600 s",
+                "kind": "compute",
+                "entries": [
+                    {"account": "job:019a8c3f-2b41-7000-8000-000000000001", **money("amount", 2_730_667)},
+                    {"account": "provider:aws", **money("amount", -2_730_667)},
+                ],
+            }
+        ],
+    }
+    return view | changes
+
+
+def money(name: str, microusd: int) -> dict[str, Any]:
+    return {f"{name}_microusd": microusd, f"{name}_usd": microusd / 1_000_000}
+
+
+def machine(id_: str, start: str, end: str | None, cost: int, per_hour: int, **changes: Any) -> dict[str, Any]:
+    view = {
+        "machine_id": id_,
+        "provider": "aws",
+        "region": "us-east-1",
+        "order_id": "order-1",
+        "lease_id": "lease-1",
+        "started_at": start,
+        "ended_at": end,
+        "is_estimate": False,
+        **money("so_far", cost),
+        **money("per_hour", per_hour),
+    }
+    return view | changes
+
+
+def interval(id_: str, kind: str, start: str, end: str | None, rate: int, cost: int, **changes: Any) -> dict[str, Any]:
+    view = {
+        "machine_id": id_,
+        "provider": "aws",
+        "kind": kind,
+        "lease_id": "lease-1",
+        "from_at": start,
+        "to_at": end,
+        **money("rate", rate),
+        "per_s": 3600,
+        **money("amount", cost),
+        "is_estimate": False,
+    }
+    return view | changes

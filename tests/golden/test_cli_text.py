@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from crucible.cli.views.accuracy import accuracy_note, accuracy_table
+from crucible.cli.views.costs import cost_page, interval_table
 from crucible.cli.views.events import event_lines
 from crucible.cli.views.jobs import job_page, job_table
 from crucible.cli.views.plans import plan_lines
 from crucible.cli.views.reasons import explain
 from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table
-from doubles.api_server import attempt, brief, job, rank
+from doubles.api_server import attempt, brief, costs, job, rank
 
 HERE = Path(__file__).parent / "cli"
 NOW = datetime(2026, 1, 17, 12, 5, tzinfo=UTC)
@@ -64,6 +65,8 @@ COMPLETED: Any = job(
         "actual_cost_usd": 12.3456,
     },
 )
+COSTS: Any = costs()
+COSTS_OVER: Any = costs(remaining=None, budget_usd=None, per_hour_usd=0.0, machines=costs()["machines"][:1])
 FAILED_ATTEMPTS: Any = [
     attempt(phase="ended", outcome="lost", reason="node-1 is gone", ended_at="2026-01-17T10:20:00Z"),
     attempt(
@@ -240,6 +243,11 @@ TEXTS = {
     "checkpoints": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
     "tokens": lambda: token_table(TOKENS, NOW, width=80),
     "nodes": lambda: node_table(NODES, width=80),
+    "costs-80": lambda: cost_page(COSTS, width=80),
+    "costs-140": lambda: cost_page(COSTS, width=140),
+    "costs-over": lambda: cost_page(COSTS_OVER, width=80),
+    "costs-intervals-80": lambda: interval_table(COSTS, width=80),
+    "costs-intervals-140": lambda: interval_table(COSTS, width=140),
     "accuracy-100": lambda: [*accuracy_table(ACCURACY, width=100), accuracy_note(ACCURACY)],
     "accuracy-nothing": lambda: [*accuracy_table(NOTHING_TO_COMPARE, width=80), accuracy_note(NOTHING_TO_COMPARE)],
 }
@@ -270,3 +278,4 @@ def test_every_file_belongs_to_a_text() -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_a_table_fits_the_terminal(width: int) -> None:
     assert all(len(line) <= width for line in job_table(JOBS, NOW, width=width))
+    assert all(len(line) <= width for line in [*cost_page(COSTS, width=width), *interval_table(COSTS, width=width)])

@@ -134,7 +134,9 @@ def why_not(one: Scenario, words: str) -> list[dict[str, Any]]:
 def submitted(one: Scenario, made: Proposal) -> list[str]:
     """What submit does about it, and everything that would help."""
     try:
-        bought = admission.feasible(one.spec, one.table, lambda s, how, table: one.ask(s, how, table), NOW).runnable
+        bought = admission.feasible(
+            one.spec, one.table, lambda s, how, table: one.ask(s, how, table), NOW, one.enabled
+        ).runnable
     except InfeasibleJob as refused:
         said = [f"--- submit is refused: {refused.details['field']}: {refused}"]
         said += [f"hint: {refused.details['hint']}"]

@@ -54,6 +54,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(st.sampled_from(["n1", "n2"]), max_size=4).map(ranks_on)
     if get_origin(hint) is tuple:
         return st.lists(values_of(get_args(hint)[0]), max_size=3).map(tuple)
+    if get_origin(hint) is Mapping:
+        return st.dictionaries(WORDS, WORDS, max_size=2)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
     return {str: WORDS, int: SMALL, bool: st.booleans(), datetime: MOMENTS}[hint]

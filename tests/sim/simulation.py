@@ -8,7 +8,7 @@ import hashlib
 import json
 import random
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from crucible.engine.engine import Engine
 from crucible.engine.gateway import Gateway
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.planner import NO_KNOWLEDGE
 from crucible.engine.wakes import Wakes
 from crucible.model.errors import Conflict
 from crucible.model.ids import JobId, TokenId, UserId
@@ -31,6 +32,7 @@ from crucible.system import SystemClock
 from crucible.testing.fake_agents import Fleet
 from crucible.testing.fake_cloud import FakeCloud, Faults
 from crucible.testing.virtual import EPOCH, SeededIds, SeededRandom, run_virtually
+from pretend_catalog import pretend_catalog
 
 ADMIN = Principal(UserId("admin"), Role.ADMIN, TokenId("t"))
 # Files that are gone in a minute need no disk to sync with.
@@ -43,6 +45,7 @@ job:
   command: [train]
   resources: {{gpus: {gpus}, max_gpus_per_node: 2}}
   retry: {{limit: 2, delay: 10s}}
+  constraints: {{allow_spot: true}}
   env: {{SIM_SECONDS: "{seconds}", SIM_FAILS: "{fails}", SIM_LINES: "{lines}", SIM_CHECKPOINT_EVERY: "{every}"}}
 """
 
@@ -73,6 +76,8 @@ class Outcome:
     statuses: dict[JobStatus, int]
     virtual_s: float
     restarts: int
+    billed_microusd: int
+    machines: int
 
 
 @dataclass
@@ -82,6 +87,7 @@ class World:
     faults: Faults = field(default_factory=Faults)
     restart_every_s: float | None = None
     clock_steps: bool = False
+    is_bought: bool = False  # by the catalog, spot machines among it; else from a stock that the cloud counts
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -110,6 +116,8 @@ class World:
         self.cloud = FakeCloud(
             clock=steady, random=self.random, faults=self.faults, on_boot=self.fleet.boot, on_end=self.fleet.end
         )
+        self.cloud.facts = replace(self.cloud.facts, counts_stock=not self.is_bought)
+        self.knowledge = pretend_catalog(self.cloud.name, self.cloud.region, EPOCH) if self.is_bought else NO_KNOWLEDGE
         engine = await self._start()
         people = [asyncio.create_task(self._person(n)) for n in range(self.jobs)]
         while not all(person.done() for person in people):
@@ -122,6 +130,7 @@ class World:
                 break
         await asyncio.sleep(CLEAN_UP_S)
         self._check_nothing_is_left()
+        await self._check_the_bill()
         outcome = await self._outcome([person.result() for person in people if person.done()])
         await engine.stop()
         await self.store.close()
@@ -138,7 +147,7 @@ class World:
         context = Context(
             store=self.store,
             streams=self.streams,
-            sellers={self.cloud.name: self.cloud},
+            sellers={(self.cloud.name, self.cloud.region): self.cloud},
             clock=clock,
             ids=self.ids,
             random=self.chance,
@@ -151,7 +160,7 @@ class World:
             checkpoint_root="file:///checkpoints",
             failpoint=lambda name: None,
         )
-        engine = Engine(context, self.blobs)
+        engine = Engine(context, self.blobs, self.knowledge)
         await engine.start()
         self.engine, self.gateway = engine, engine.gateway
         return engine
@@ -209,6 +218,21 @@ class World:
         self.broken += [f"machine {m.id} was leaked" for m in self.cloud.alive()]
         self.broken += [f"rank {place} still runs" for place in self.fleet.running]
 
+    async def _check_the_bill(self) -> None:
+        """What the books say and what the cloud asks for is the same, to the micro-dollar, job by job."""
+        asked = self.cloud.bills()
+        charged = await self.store.job_costs(list(asked))
+        self.broken += [
+            f"{job_id} is charged {charged.get(job_id)}, the cloud asks for {amount}"
+            for job_id, amount in asked.items()
+            if charged.get(job_id) != amount
+        ]
+        balances = await self.store.balances()
+        if sum(balances.values()) != 0 or -balances.get("provider:fake", 0) != sum(asked.values()):
+            self.broken.append(f"the books hold {balances}, the cloud asks for {sum(asked.values())}")
+        self.billed = sum(asked.values())
+        self.broken += [f"{usage} is still open" for usage in await self.store.open_usages("fake", self.cloud.region)]
+
     async def _outcome(self, jobs: list[JobId]) -> Outcome:
         digest = hashlib.sha256()
         statuses: dict[JobStatus, int] = {}
@@ -229,4 +253,12 @@ class World:
             self.broken += [
                 f"lease {le.id} is {le.phase}" for le in await self.store.job_leases(job_id) if le.phase != "closed"
             ]
-        return Outcome(digest.hexdigest(), self.broken, statuses, asyncio.get_running_loop().time(), self.restarts)
+        return Outcome(
+            digest=digest.hexdigest(),
+            broken=self.broken,
+            statuses=statuses,
+            virtual_s=asyncio.get_running_loop().time(),
+            restarts=self.restarts,
+            billed_microusd=self.billed,
+            machines=len(self.cloud.known),
+        )

@@ -10,7 +10,7 @@ from crucible.model.ids import JobId
 from crucible.model.job import JobStatus
 
 CROWD = 2 * BATCH + 50
-LONG_S = 7200
+LONG_S = 2400
 HOLDERS = 2  # of half the GPUs each
 HOLDS = Story(gpus=8, seconds=LONG_S, fails=0, lines=1, every=0, cancel_after=None)
 WAITS = replace(HOLDS, gpus=1, seconds=1)

@@ -2,6 +2,7 @@
 tests play themselves over the agents' own routes."""
 
 import asyncio
+import hashlib
 import http.client
 import json
 import random
@@ -27,7 +28,7 @@ from crucible.engine.keys import Keys
 from crucible.engine.planner import NO_KNOWLEDGE, Knowledge
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
-from crucible.model.ids import TaskId, TokenId, UserId
+from crucible.model.ids import Digest, TaskId, TokenId, UserId
 from crucible.model.lease import Boot, Machine, Order
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
@@ -39,6 +40,9 @@ from crucible.system import SystemClock, SystemIds, SystemRandom
 from crucible.testing.fake_cloud import FakeCloud
 
 T = TypeVar("T")
+
+AGENT = b"the program of a machine" * 20_000
+AGENT_SHA256 = Digest(hashlib.sha256(AGENT).hexdigest())
 
 SPEC = """\
 job:
@@ -194,7 +198,7 @@ class Server:
         context = Context(
             store=store,
             streams=streams,
-            sellers={"fake": self.cloud},
+            sellers={(self.cloud.name, self.cloud.region): self.cloud},
             clock=clock,
             ids=SystemIds(),
             random=SystemRandom(),
@@ -212,6 +216,7 @@ class Server:
             store=store,
             streams=streams,
             blobs=blobs,
+            agents=await self._agents(),
             service=engine.service,
             gateway=engine.gateway,
             hub=context.hub,
@@ -220,8 +225,9 @@ class Server:
             prices=engine.prices,
             recommender=engine.recommender,
             table=engine.planner.table,
-            enabled=frozenset(context.sellers),
-            health=_healthy,
+            enabled=context.providers,
+            enabled_places=context.enabled,
+            healths={"local": [_healthy], "cloudy": [_healthy, _sick]},
         )
         for name, role in (("admin", Role.ADMIN), ("alice", Role.MEMBER), ("bob", Role.MEMBER)):
             await self._add_person(name, role)
@@ -231,6 +237,15 @@ class Server:
             await engine.stop()
             await streams.close()
             await store.close()
+
+    async def _agents(self) -> FileBlobs:
+        agents = FileBlobs(self.folder / "agents")
+
+        async def content() -> AsyncIterator[bytes]:
+            yield AGENT
+
+        await agents.put(AGENT_SHA256, content(), len(AGENT))
+        return agents
 
     def _booted(self, machine: Machine, order: Order, boot: Boot) -> None:
         self.boots.append((machine, order, boot))
@@ -251,6 +266,10 @@ async def _count_tasks() -> int:
 
 async def _healthy() -> dict[str, Any]:
     return {"status": "healthy", "problems": []}
+
+
+async def _sick() -> dict[str, Any]:
+    return {"status": "down", "region": "south-1", "problems": [{"problem": "no key", "fix": "log in"}]}
 
 
 @dataclass

@@ -18,7 +18,7 @@ from crucible.model.errors import InvariantBroken
 from crucible.model.ids import TokenId, UserId
 from crucible.model.record import Token
 
-from .conftest import SPEC, Agent, Server
+from .conftest import AGENT_SHA256, SPEC, Agent, Server
 
 CODE = b"code"
 DIGEST = hashlib.sha256(CODE).hexdigest()
@@ -58,8 +58,8 @@ class Cast:
     credentials: dict[str, str | None]
 
     def ask(self, method: str, template: str, caller: str) -> int:
-        path = template.replace("{job_id}", self.job_id).replace("{digest}", DIGEST)
-        path = path.replace("{token_id}", self._token() if "{token_id}" in path else "")
+        path = template.replace("{job_id}", self.job_id).replace("{digest}", DIGEST).replace("{sha256}", AGENT_SHA256)
+        path = path.replace("{token_id}", self._token() if "{token_id}" in path else "").replace("{provider}", "cloudy")
         token = self.credentials[caller]
         if method == SOCKET:
             return self._open_socket(path, token)

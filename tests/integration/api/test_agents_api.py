@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Agent, Server, eventually
+from .conftest import AGENT, AGENT_SHA256, Agent, Server, eventually
 
 
 @pytest.fixture
@@ -98,6 +98,38 @@ def test_a_node_fetches_the_package_of_its_job(server: Server, agent: Agent) -> 
     fetched = server.call("GET", f"/agent/v1/packages/{digest}", agent.key)
     assert (fetched.status, fetched.body) == (200, content)
     assert server.call("GET", "/agent/v1/packages/..%2f..%2fdb", agent.key).status in (400, 404)
+
+
+def fetched(agent: Agent, sha256: str = AGENT_SHA256, token: str | None = None) -> Any:
+    return agent.server.call("GET", f"/v1/agent/{sha256}", token or agent.boot.enrolment_token)
+
+
+def test_a_machine_that_was_ordered_fetches_its_agent_by_digest(agent: Agent) -> None:
+    reply = fetched(agent)
+    assert (reply.status, reply.body, reply.headers["ETag"]) == (200, AGENT, f'"{AGENT_SHA256}"')
+    for other in ("0" * 64, "x", "..%2f..%2fdb", AGENT_SHA256.upper()):
+        assert (fetched(agent, other).status, fetched(agent, other).json["error"]) == (404, "not_found"), other
+
+
+def test_an_enrolment_token_does_not_open_the_packages_of_users(server: Server, agent: Agent) -> None:
+    digest = hashlib.sha256(b"somebody's code").hexdigest()
+    assert server.call("PUT", f"/v1/packages/{digest}", body=b"somebody's code").status == 201
+    assert fetched(agent, digest).status == 404
+
+
+def test_the_agent_is_nothing_for_tokens_that_are_forged_or_of_another_kind(server: Server, agent: Agent) -> None:
+    kind, order, mac = agent.boot.enrolment_token.split(".")
+    forged = f"{kind}.{order}x.{mac}"
+    for token in (forged, agent.enrol().key, server.tokens["admin"]):
+        assert (fetched(agent, token=token).status, fetched(agent, token=token).json["error"]) == (
+            401,
+            "unauthenticated",
+        )
+
+
+def test_an_order_whose_machines_are_not_wanted_any_more_fetches_nothing(agent: Agent) -> None:
+    agent.begin().finish()
+    eventually(lambda: fetched(agent).status == 404, 30)
 
 
 def test_waiting_times_that_make_no_sense_are_refused_or_short(agent: Agent) -> None:

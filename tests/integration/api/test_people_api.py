@@ -96,6 +96,16 @@ def test_health_needs_no_token_and_says_little(server: Server) -> None:
     assert server.call("GET", "/readyz", None).json == {"status": "ready"}
     assert server.call("GET", "/v1/health", None).status == 401
     assert server.call("GET", "/v1/health").json["status"] == "healthy"
+
+
+def test_a_provider_is_asked_in_each_of_its_places(server: Server) -> None:
+    admin = server.tokens["admin"]
+    told = server.call("GET", "/v1/health/cloudy", admin).json
+    assert (told["provider"], told["status"]) == ("cloudy", "degraded")
+    assert [place["status"] for place in told["places"]] == ["healthy", "down"]
+    absent = server.call("GET", "/v1/health/azure", admin)
+    assert absent.status == 404 and "enabled: cloudy, local" in absent.json["message"]
+    assert server.call("GET", "/v1/health/cloudy").status == 403, "it names the account: not for everybody"
     version = server.call("GET", "/v1/version").json
     assert version == {"version": "9.9.9", "api": "v1", "agent_protocol": 1}
 

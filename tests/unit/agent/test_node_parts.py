@@ -1,6 +1,7 @@
 """The small parts of the agent: servers to ask, patterns, facts, processes, the archive."""
 
 import ast
+import io
 import json
 import os
 import signal
@@ -251,6 +252,16 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
         assert again.stdout.strip() == first
     assert (tmp_path / "a.pyz").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pyz", "b"]
+
+
+def test_the_archive_for_machines_elsewhere_depends_on_the_sources_alone(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(bundle.portable())) as archive:
+        assert {Path(name).suffix for name in archive.namelist()} == {".py"}
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    (tmp_path / "a.pyz").write_bytes(bundle.portable())
+    argv = [sys.executable, str(tmp_path / "a.pyz"), "--version"]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip() == VERSION
+    assert bundle.portable() == bundle.portable()
 
 
 def test_the_archive_holds_the_agent_and_nothing_else(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from doubles.api_server import attempt, brief, job, rank
+from doubles.api_server import attempt, brief, costs, job, rank
 from doubles.http_server import Request
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -33,6 +33,26 @@ def listing(*items: dict[str, Any]) -> dict[str, Any]:
         return {"items": [item for item in items if name in (None, item["name"])], "next_cursor": None}
 
     return {"GET /v1/jobs": answer}
+
+
+# --- costs --------------------------------------------------------------------------------------------
+
+
+def test_costs_are_a_page_for_people_and_everything_for_programs(crucible: Any, serve: Any) -> None:
+    serve({**one_job(), f"GET /v1/jobs/{ID}/costs": costs()})
+    page = crucible("costs", ID)
+    assert page.code == 0 and page.err == ""
+    assert page.out.startswith("So far:     $12.35\n") and "\x1b" not in page.out
+    assert json.loads(crucible("costs", ID, "-o", "json").out) == costs()
+    table = crucible("costs", ID, "--intervals").out.splitlines()
+    assert len(table) == 1 + len(costs()["intervals"])
+
+
+def test_a_job_that_cost_nothing_says_so(crucible: Any, serve: Any) -> None:
+    nothing = {"so_far_usd": 0.0, "per_hour_usd": 0.0, "machines": [], "intervals": [], "by_kind": []}
+    serve({**one_job(), f"GET /v1/jobs/{ID}/costs": costs(**nothing, remaining=None, postings=[])})
+    ran = crucible("costs", ID)
+    assert ran.code == 0 and "nothing was charged" in ran.err
 
 
 # --- lists --------------------------------------------------------------------------------------------
@@ -418,6 +438,25 @@ def test_doctor_is_content_with_a_server_that_works(crucible: Any, serve: Any) -
     ran = crucible("doctor", "-o", "json")
     assert ran.code == 0
     assert {check["state"] for check in json.loads(ran.out)} == {"ok"}
+
+
+def test_doctor_of_a_provider_tells_every_place_and_every_problem(crucible: Any, serve: Any) -> None:
+    places = [
+        {"status": "healthy", "region": "us-east-1", "zones": ["use1-az1"], "vcpu_quotas": {"P spot": 96}},
+        {"status": "down", "region": "us-west-2", "problems": [{"problem": "no credentials", "fix": "aws sso login"}]},
+    ]
+    serve({"GET /v1/health/aws": {"provider": "aws", "status": "degraded", "places": places}})
+    ran = crucible("doctor", "aws")
+    assert ran.code == 1
+    assert "✓ aws us-east-1: healthy; zones use1-az1, vcpu quotas P spot 96" in ran.out
+    assert "✗ aws us-west-2: no credentials\n    aws sso login" in ran.out
+
+
+def test_doctor_of_a_provider_that_is_not_enabled_says_how_to_enable_it(crucible: Any, serve: Any) -> None:
+    serve({"GET /v1/health/aws": (404, {"error": "not_found", "message": "no provider 'aws'", "details": {}})})
+    ran = crucible("doctor", "aws")
+    assert ran.code == 1
+    assert "✗ aws: no provider 'aws'\n    CRUCIBLE_PROVIDERS=local,aws crucible server" in ran.out
 
 
 def test_the_token_is_nowhere_in_what_is_printed(crucible: Any, serve: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from crucible.client.endpoint import Endpoint
 from crucible.client.errors import BadConfiguration, ConnectionLost, ServerError, ServerTimeout, ServerUnreachable
-from crucible.client.transport import Transport
+from crucible.client.transport import MOST_KEPT, Transport
 from crucible.model.errors import Busy, Conflict, InfeasibleJob, InvalidRequest, NotFound, Unauthenticated
 from doubles.http_server import Handler, Request, serving
 
@@ -99,6 +99,23 @@ def test_a_read_survives_a_kept_connection_that_the_server_closed() -> None:
     with serving(once_per_connection) as server:
         transport = server.transport()
         assert [transport.call("GET", "/a"), transport.call("GET", "/b")] == [1, 3]
+        transport.close()
+
+
+def test_a_read_survives_any_number_of_kept_connections_that_the_server_closed() -> None:
+    """Each POST opens one; after a rest the server has given all of them up."""
+    old: list[Handler] = []  # one for each connection
+
+    def rests(request: Request, reply: Handler) -> None:
+        if request.method == "POST":
+            old.append(reply)
+        reply.hang_up() if request.method == "GET" and reply in old else reply.json("done")
+
+    with serving(rests) as server:
+        transport = server.transport()
+        for _ in range(MOST_KEPT):
+            transport.call("POST", "/a", body={})
+        assert transport.call("GET", "/b") == "done"
         transport.close()
 
 

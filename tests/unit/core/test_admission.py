@@ -26,7 +26,7 @@ def enter(spec: JobSpec, offers: Sequence[Offer]) -> Proposal:
     def ask(other: JobSpec, strategy: object, table: object) -> Proposal:
         return propose(Question(spec=other, now=NOW, enabled=enabled, strategy=strategy), table, BOOK)  # type: ignore[arg-type]
 
-    return feasible(spec, with_live(make_table((), ()), offers, NOW), ask, NOW)
+    return feasible(spec, with_live(make_table((), ()), offers, NOW), ask, NOW, enabled)
 
 
 @pytest.mark.parametrize(

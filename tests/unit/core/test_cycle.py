@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
-from crucible.core.cycle import Shape, Want, left, plan, shape
+from crucible.core.check import check_plan
+from crucible.core.cycle import Purchase, Shape, Want, left, plan, shape
 from crucible.model.ids import LeaseId, TaskId
 from crucible.model.spec import JobSpec, Resources
 from making import an_offer
@@ -58,3 +61,18 @@ def test_the_cheapest_wins_and_the_id_breaks_ties() -> None:
     offers = [an_offer(1, price=3), an_offer(1, price=2), an_offer(1, price=2, id="a-first")]
     (placement,) = plan([want(gpus=1)], offers).placements
     assert placement.offer is not None and placement.offer.id == "a-first"
+
+
+def test_what_was_planned_is_bought_beside_what_is_held_of_the_same_kind() -> None:
+    machine = an_offer(8, price=30, free=None, stock=None)
+    wish = replace(want(held=("l0",), gpus=16), purchase=Purchase(machine, "zone-a", 2))
+    made = plan([wish], [])
+    check_plan(made, [wish], [])
+    (placement,) = made.placements
+    assert (placement.offer, placement.count, placement.zone) == (machine, 1, "zone-a")
+    assert placement.reuse == (LeaseId("l0"),)
+
+
+def test_what_cannot_be_planned_waits_with_the_planners_reason() -> None:
+    wish = replace(want(gpus=8), why_not="waits: sold out everywhere")
+    assert [one.reason for one in plan([wish], []).unplaced] == ["waits: sold out everywhere"]

@@ -49,6 +49,13 @@ def test_absence_is_a_suspicion_until_it_has_lasted() -> None:
     assert after(missing, Absent(), at=NOW + grace).phase is L.CLOSED
 
 
+def test_two_bad_listings_long_apart_do_not_end_a_machine() -> None:
+    missing = after(a_lease(active=True), Absent(1))
+    later = NOW + POLICY.absence_grace + FACTS.visibility
+    assert after(missing, Absent(2), at=later).phase is L.ACTIVE
+    assert after(missing, Absent(3), at=later).phase is L.CLOSED
+
+
 def test_a_lease_without_a_machine_cannot_miss_it() -> None:
     assert after(a_lease(), Absent(), at=NOW + timedelta(days=1)) == a_lease()
 

@@ -196,6 +196,10 @@ def test_machines_are_paid_at_their_frozen_price_until_they_are_given_back() -> 
     assert came_of(JOB, [], [], [], NOW).actual_cost == 0
 
 
+def test_what_the_ledger_says_counts_before_the_price_of_the_order() -> None:
+    assert came_of(JOB, [], [held(0, 2)], [], NOW + 3 * HOUR, MicroUsd(5)).actual_cost == MicroUsd(5)
+
+
 @pytest.mark.parametrize(
     ("progress", "resumes", "steps", "rate"),
     [

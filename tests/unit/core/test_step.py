@@ -51,6 +51,25 @@ def running(tree: TaskTree) -> TaskTree:
     return look(replace(assigned, attempt=attempt))
 
 
+def test_a_machine_that_goes_is_given_back_and_its_healthy_siblings_are_kept() -> None:
+    tree = running(a_tree())
+    assert tree.attempt is not None
+    why = "the provider takes the machine back at 2026-01-01T00:02:00Z"
+    ends = (dict(exit_code=0, reason=why, is_evicted=True), dict(exit_code=None, signal=15, reason="a sibling ended"))
+    ranks = tuple(
+        replace(rank, state=RankState.EXITED, **end) for rank, end in zip(tree.attempt.ranks, ends, strict=True)
+    )
+    stopping = replace(tree.attempt, ranks=ranks[:1] + tree.attempt.ranks[1:], phase=AttemptPhase.STOPPING)
+    assert look(replace(tree, attempt=stopping)).leases == tree.leases, "its other ranks may still be saving"
+    ended = replace(tree.attempt, ranks=ranks, phase=AttemptPhase.ENDED, outcome=Outcome.LOST, reason="rank 0 " + why)
+    after = look(replace(tree, attempt=ended))
+    assert [(lease.phase, lease.reason) for lease in after.leases] == [
+        (LeasePhase.CLOSING, why),
+        (LeasePhase.ACTIVE, None),
+    ]
+    assert after.task.losses == 1 and after.task.failures == 0
+
+
 def test_the_barrier_opens_when_every_lease_has_a_node() -> None:
     ready = look(a_tree())
     assert ready.attempt is not None and ready.attempt.phase is AttemptPhase.STARTING
@@ -174,3 +193,11 @@ def test_the_command_line_follows_from_the_entrypoint() -> None:
     assert command_line(JobSpec(entrypoint="train.py", args=("-x",))) == ("python", "train.py", "-x")
     assert command_line(JobSpec(entrypoint="run.sh")) == ("/bin/sh", "run.sh")
     assert command_line(JobSpec(entrypoint="bin/tool")) == ("./bin/tool",)
+
+
+def test_a_machine_that_the_attempt_does_not_use_is_given_back() -> None:
+    """The gang was bought elsewhere: what is left of the old one costs money for nothing."""
+    tree = running(a_tree(leases=1))
+    after = look(replace(tree, leases=(*tree.leases, a_lease(1, active=True))))
+    assert [lease.phase for lease in after.leases] == [LeasePhase.ACTIVE, LeasePhase.CLOSING]
+    assert after.leases[1].reason == "the task runs on other machines"

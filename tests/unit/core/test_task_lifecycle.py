@@ -69,3 +69,17 @@ def test_a_timeout_is_final() -> None:
 def test_a_waiting_task_is_cancelled_without_an_attempt() -> None:
     (event,) = tasks.decide(a_task(), None, Desired.CANCEL, RETRY, NOW, POLICY)
     assert isinstance(event, TaskEnded) and event.phase is TaskPhase.CANCELLED
+
+
+def test_machines_that_never_come_up_are_not_bought_for_ever() -> None:
+    again = over(Outcome.LOST, boots_failed=POLICY.boot_limit - 2)
+    assert isinstance(again, TaskRetried) and again.counts_as_failed_boot
+    ended = over(Outcome.LOST, boots_failed=POLICY.boot_limit - 1)
+    assert isinstance(ended, TaskEnded) and ended.phase is TaskPhase.FAILED
+    assert ended.reason is not None and ended.reason.startswith(f"{POLICY.boot_limit} times in a row")
+
+
+def test_a_gang_that_came_up_forgives_those_that_did_not() -> None:
+    task = a_task(boots_failed=5, attempt_id=AttemptId("a"))
+    (advanced,) = tasks.decide(task, an_attempt(1, phase=AttemptPhase.RUNNING), Desired.RUN, Retry(), NOW, POLICY)
+    assert tasks.evolve(task, advanced).boots_failed == 0

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from crucible.engine.planner import DATED_S, NO_KNOWLEDGE, Planner
+from crucible.model.ledger import Cooldown
 from crucible.model.offer import Offer
 from making import NOW, an_offer
 
@@ -17,9 +18,11 @@ class Machines:
 
     def __init__(self) -> None:
         self.offers: Sequence[Offer] = [an_offer(8, free=8)]
+        self.cooldowns: Sequence[Cooldown] = ()
         self.at = 0.0
         clock = SimpleNamespace(monotonic=lambda: self.at, now=self.now)
-        context: Any = SimpleNamespace(clock=clock, sellers={"local": None})
+        store = SimpleNamespace(cooldowns=self.refused)
+        context: Any = SimpleNamespace(clock=clock, store=store)
         self.planner = Planner(context, NO_KNOWLEDGE, self.prices, self.listed, telemetry=None)  # type: ignore[arg-type]
 
     def now(self) -> datetime:
@@ -27,6 +30,9 @@ class Machines:
 
     async def prices(self) -> tuple[int, Sequence[Any]]:
         return 0, ()
+
+    async def refused(self, now: datetime) -> Sequence[Cooldown]:
+        return self.cooldowns
 
     async def listed(self) -> Sequence[Offer]:
         return self.offers
@@ -51,5 +57,19 @@ def test_own_machines_are_never_stale_however_long_nothing_changes() -> None:
         await machines.planner.table()
         machines.at = 10 * DATED_S
         assert (await machines.planner.table()).listing(0).as_of == machines.now()
+
+    asyncio.run(story())
+
+
+def test_what_was_refused_a_moment_ago_is_marked_until_it_may_be_asked_for_again() -> None:
+    async def story() -> None:
+        machines = Machines()
+        refusal = Cooldown(provider="fake", until=NOW + timedelta(minutes=3), reason="sold out in zone a")
+        machines.cooldowns = [refusal]
+        marked = (await machines.planner.table()).listing(0)
+        assert marked.cooling is not None and marked.cooling.startswith("sold out in zone a")
+        machines.cooldowns = []
+        machines.at = 2.0
+        assert (await machines.planner.table()).listing(0).cooling is None
 
     asyncio.run(story())

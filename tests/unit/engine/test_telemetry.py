@@ -70,7 +70,7 @@ def table() -> OfferTable:
     )
     price = Price(
         provider="fake",
-        region="r",
+        region="nowhere-1",
         zone="",
         instance_type="p5",
         market=Market.ON_DEMAND,
@@ -88,7 +88,7 @@ class World:
         self.context = Context(
             store=store,
             streams=FileStreams(folder, add_segment=store.add_segment, segments=store.segments, inline=True),
-            sellers={"fake": FakeCloud(clock=self.clock, random=random.Random(0), gpus=8, on_boot=lambda *_: None)},
+            sellers={("fake", "nowhere-1"): FakeCloud(clock=self.clock, random=random.Random(0), gpus=8)},
             clock=self.clock,
             ids=SeededIds(),
             random=SeededRandom(0),
@@ -257,7 +257,7 @@ def test_a_plan_is_made_anew_after_a_minute_a_new_offer_or_a_lesson(play: Callab
         await world.later(1)
         second = await world.planner.admit(SPEC)
         assert second is not first
-        world.offers = await world.context.sellers["fake"].offers()
+        world.offers = await world.context.sellers["fake", "nowhere-1"].offers()
         await world.later(2)
         third = await world.planner.admit(SPEC)
         assert json.loads(third.text)["considered"] > json.loads(second.text)["considered"]

@@ -1,0 +1,113 @@
+"""The server dies at every named point: while jobs run on this computer, while it buys in a calm Lab and in a troubled
+one. A point that is never reached is a failure too: then nobody knows what dying there would do."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from crash import stories
+from crash.harness import World, world
+from crash.lab_stories import bought
+from crash.lab_world import LabWorld, lab_world
+from crash.server_process import KILLED
+from crash.stories import Story
+from crash.verdict import Verdict, judge
+from crucible.engine.failpoints import POINTS
+
+REACHED_WITHIN_S = 90.0
+TOKENLESS = (str(Path(__file__).with_name("tokenless_server.py")), "server")
+
+
+def both(*points: str) -> list[str]:
+    return [f"{point}.{side}" for point in points for side in ("before", "after")]
+
+
+def shut_out(name: str, chance: random.Random) -> Story:
+    """Wants every slot while somebody has one, until a server that knows clouds has read its catalog and said so."""
+    return replace(stories.blocked(name, chance), deed_after_s=10.0)
+
+
+# Only sellers without tokens are told of a call beforehand; only clouds are asked what a request must look like, and
+# cost money.
+CALLED = both("commit.order.called")
+CLOUD = both("prepare", "commit.order.prepared", "commit.ledger")
+HERE = sorted(POINTS - set(CALLED) - set(CLOUD))
+BOUGHT = sorted(POINTS - set(CALLED))
+
+# What is begun before each death, so that every point lies ahead.
+WORK_HERE = (stories.saving, stories.blocked)
+WORK_BESIDE = (stories.saving, shut_out)
+WORK_BOUGHT = (bought(stories.saving), bought(stories.quick), shut_out)
+WORK_TOKENLESS = (stories.quick, stories.gang, stories.cancelled_running)
+
+
+def die_at(made: World, point: str, within_s: float = REACHED_WITHIN_S) -> None:
+    made.server.start(armed=point)
+    code = made.server.wait_for_end(within_s)
+    if code is None:
+        made.server.kill()
+    assert code == KILLED, f"{point} was not reached within {within_s:g} s (exit {code})"
+
+
+def die_at_each(made: World, points: Iterable[str], work: Iterable[stories.Maker]) -> int:
+    """One after the other, each while new jobs begin and one holds a slot; then everything comes to its end."""
+    made.server.stop()
+    made.server.start().wait_ready()
+    occupier = made.tell(stories.occupying)
+    made.wait_for_witness(occupier)
+    made.server.stop()
+    deaths = 0
+    for point in points:
+        for make in work:
+            made.tell(make)
+        die_at(made, point)
+        deaths += 1
+    made.server.start().wait_ready()
+    made.permit(occupier)
+    made.wait_for_people()
+    return deaths
+
+
+def die_everywhere(folder: Path, contexts: int, seed: int, database: str | None) -> Verdict:
+    """All points, each in `contexts` contexts at least; the verdict is that of the Lab, where all but a few happen."""
+    hit: Counter[str] = Counter()
+    with world(folder / "tokenless", program=TOKENLESS, seed=seed) as made:
+        for number in range(contexts):
+            for point in CALLED:
+                made.tell(WORK_TOKENLESS[number % len(WORK_TOKENLESS)])
+                die_at(made, point)
+                hit[point] += 1
+        made.server.start().wait_ready()
+        made.wait_for_people()
+        judge(made, hit.total()).assert_good()
+    with ExitStack() as stack:
+        lab = stack.enter_context(lab_world(folder / "lab", seed=seed, database=database))
+        for number in range(contexts):
+            visit(lab, number, hit)
+        verdict = judge(lab, hit.total())
+        if verdict.problems:
+            print(lab.describe())
+    missed = sorted(point for point in POINTS if hit[point] < contexts)
+    verdict.wrong += [f"{point} was reached in {hit[point]} contexts only" for point in missed]
+    print(
+        f"{len(POINTS)} points, each in {min(hit[point] for point in POINTS)} contexts at least: {hit.total()} deaths"
+    )
+    return verdict
+
+
+def visit(lab: LabWorld, number: int, hit: "Counter[str]") -> None:
+    """Context 0 is this computer and the points that only buying has; then a calm Lab and a troubled one in turn."""
+    if number == 0:
+        hit.update(HERE)
+        die_at_each(lab, HERE, WORK_BESIDE)
+        hit.update(CLOUD)
+        die_at_each(lab, CLOUD, (bought(stories.gang, machines=2),))
+        return
+    if number % 2 == 0:
+        lab.trouble()
+    hit.update(BOUGHT)
+    die_at_each(lab, BOUGHT, WORK_BOUGHT)
+    lab.mend()
