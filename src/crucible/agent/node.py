@@ -148,13 +148,15 @@ class Node:
         self._quiet_since = self._quiet_since or now
         if self._is_gone:
             return "gone"
-        if self._leaving is not None and (self._is_all_told() or now - self._quiet_since >= _LAST_WORDS_S):
-            return self._leaving
+        if self._leaving is None and now >= self._life_ends_at:
+            self._leaving = "outlived"
+        if self._leaving is not None:
+            # Nobody would hear the last words of an orphan.
+            is_said = self._is_all_told() or self._is_orphan(now) or now - self._quiet_since >= _LAST_WORDS_S
+            return self._leaving if is_said else None
         if self._is_retiring and self._is_all_told():
             return "retired"
-        if self._is_orphan(now):
-            return "orphaned"
-        return "outlived" if now >= self._life_ends_at else None
+        return "orphaned" if self._is_orphan(now) else None
 
     def _press(self, now: float) -> None:
         """Ends ranks that the machine must not run any longer: nobody would ever switch it off."""

@@ -57,6 +57,13 @@ def begin(agent: AgentProcess, server: ServerDouble, saved: Path, grace_s: float
     server.wait_for(lambda: server.has_line("ready"))
 
 
+def until_said(agent: AgentProcess, text: str) -> None:
+    deadline = time.monotonic() + 20
+    while text not in agent.said():
+        assert time.monotonic() < deadline, f"not said: {text}"
+        time.sleep(0.01)
+
+
 # --- the dead-man switch ----------------------------------------------------------------------
 
 
@@ -103,10 +110,7 @@ def test_a_server_that_returns_while_the_ranks_stop_hears_that_nobody_is_to_blam
     boot(agent, server, off)
     begin(agent, server, tmp_path / "saved")
     server.refusals |= {"/agent/v1/report": 500, "/agent/v1/work": 500}
-    deadline = time.monotonic() + 20
-    while "stopping every rank" not in agent.said():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_said(agent, "stopping every rank")
     server.refusals.clear()
     assert agent.wait() == 0
     report = server.ranks["att-1", 0]
@@ -153,6 +157,18 @@ def test_a_machine_does_not_outlive_what_it_was_given(
     assert (tmp_path / "saved").exists() and off.exists()
 
 
+def test_a_machine_at_the_end_of_its_life_waits_until_the_server_has_heard_how_its_ranks_ended(
+    agent: AgentProcess, server: ServerDouble, off: Path, tmp_path: Path
+) -> None:
+    boot(agent, server, off, max_life_s=3.0)
+    begin(agent, server, tmp_path / "saved")
+    server.refusals["/agent/v1/report"] = 500
+    until_said(agent, "ended: the machine has reached its longest life")
+    server.refusals.clear()
+    assert agent.wait() == 0
+    assert server.ranks["att-1", 0].evicted and off.exists()
+
+
 # --- notices ----------------------------------------------------------------------------------
 
 
@@ -170,10 +186,7 @@ def test_what_the_cloud_takes_back_is_saved_and_reported_in_time(
     assert time.monotonic() - began < 15
     # It is theirs to switch off, and no new work begins.
     server.give(rank_work("true", attempt_id="att-2"))
-    deadline = time.monotonic() + 20
-    while "waiting for the provider" not in agent.said():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until_said(agent, "waiting for the provider")
     assert not off.exists() and ("att-2", 0) not in server.ranks
 
 
