@@ -13,7 +13,8 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   Busy                        try again after `retry_after_s`
   StaleVersion                load again and decide again
   StaleClaim                  another worker owns the row now: stop touching it
-  StorageFailed               the disk or the database refused a write: nothing was changed
+  StorageFailed               the disk, the database or object storage did not do it now: nothing was changed
+  StorageRefused              object storage never will: bucket, rights, credentials or endpoint must be mended
   ProviderError               carries provider and region
     NoCapacity                try the next offer, or later: carries the scope
       QuotaReached            the same; the account's limit, not the seller's stock
@@ -110,6 +111,11 @@ class StaleClaim(PlatformError):
 class StorageFailed(PlatformError):
     code = "storage_failed"
     status = 507
+
+
+class StorageRefused(PlatformError):
+    code = "storage_refused"
+    status = 424
 
 
 class Scope(StrEnum):

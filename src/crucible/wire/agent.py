@@ -5,6 +5,8 @@ tests/golden/agent tie the two together.
     GET  /agent/v1/work       bearer: node key; ?seen=VERSION&wait=S     -> WorkReply (long poll)
     POST /agent/v1/report     bearer: node key; Report                   -> ReportReply
     GET  /agent/v1/packages/{digest}   bearer: node key                  -> the package
+    POST /agent/v1/storage/slot        bearer: node key; SlotRequest     -> Slot: where the next checkpoint may go
+    POST /agent/v1/storage/candidate   bearer: node key; CandidateRequest -> CandidateReply: what to resume from
 
 Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either
 may be repeated or lost; only log and metric records are numbered, per (attempt, rank), and acknowledged.
@@ -21,7 +23,13 @@ MAX_REPORT_BYTES = 4 << 20
 # A longer line is cut into pieces marked partial.
 MAX_LINE_BYTES = 64 << 10
 
+# Ranks that save a checkpoint together.
+MAX_SHARDS = 65_536
+# Signed requests in one answer; an agent that needs more asks again.
+MAX_SIGNED = 4096
+
 Short = Annotated[str, Field(max_length=256)]
+Slot_ = Annotated[str, Field(pattern=r"^[0-9]{5}-[0-9]{5}-[0-9a-f]{16}$")]
 
 
 class Message(BaseModel):
@@ -62,8 +70,9 @@ class Launch(Message):
     devices: list[str]
     setup: list[str]
     code: str | None
-    checkpoints: str
+    checkpoints: str  # a folder that the node reaches; with `carries_checkpoints` only a name for people
     checkpoint_keep: int
+    carries_checkpoints: bool = False  # the agent gives the script a folder of its own and carries what is saved there
     timeout_s: float | None
     stop_grace_s: float
     progress_pattern: str | None
@@ -134,6 +143,10 @@ class CheckpointReport(Message):
     manifest_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     metadata: dict[str, Any] = {}
     at_ms: int
+    # Of one that the agent carried to storage: `uri` is its manifest's there. It counts when all shards are there.
+    slot: Slot_ | None = None
+    shard: Annotated[int, Field(ge=0, lt=MAX_SHARDS)] = 0
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
 
 
 class ProgressReport(Message):
@@ -166,3 +179,53 @@ class ReportReply(Message):
     acks: list[StreamAck] = []
     servers: list[str] = []
     work_version: str | None = None  # a hint: differs from what the agent has, so it may ask at once
+
+
+# --- checkpoints in storage: ADR 13 ------------------------------------------------------------------
+
+
+class Signed(Message):
+    """One request that needs no credentials, with exactly these headers."""
+
+    method: Literal["GET", "PUT"]
+    url: str
+    headers: dict[str, str] = {}
+
+
+class SlotRequest(Message):
+    """A slot for the next checkpoint of a rank; or, with `slot`, the same one signed anew or with more parts."""
+
+    attempt_id: Short
+    rank: int
+    slot: Slot_ | None = None
+    first: Annotated[int, Field(ge=0, le=99_999)] = 0  # the first part asked for
+    count: Annotated[int, Field(ge=0, le=MAX_SIGNED)] = 16
+
+
+class SlotReply(Message):
+    slot: str
+    prefix: str  # URI below which the keys are: `<prefix>/manifests/<slot>.json`
+    manifest: Signed
+    parts: list[Signed]  # of parts/<slot>/<first> and so on, five digits each
+    result: Signed  # of results/<attempt>-<rank>.json: how the rank ended, should no server be there to hear it
+    lives_s: float  # until the signatures expire, from now; ask again at half of it
+
+
+class CandidateRequest(Message):
+    attempt_id: Short
+    skip: Annotated[int, Field(ge=0, le=10_000)] = 0  # so many newer ones were not usable
+
+
+class StoredShard(Message):
+    slot: str
+    manifest: str  # exactly as stored
+    objects: list[Signed]  # a GET for each object that the manifest names, in its order
+
+
+class Candidate(Message):
+    step: int
+    shards: list[StoredShard]
+
+
+class CandidateReply(Message):
+    candidate: Candidate | None  # None: nothing (more) to resume from
