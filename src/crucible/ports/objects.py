@@ -1,8 +1,8 @@
 """Object storage: one bucket and prefix as a flat map of keys to bytes, the same for every kind. Adapters translate
 addresses, conditions and errors; who may read what, and what is kept, is decided elsewhere.
 
-Errors: NotFound (no such key), Conflict (a condition did not hold), StorageRefused (wrong bucket, no rights, an endpoint
-that the operator did not allow: somebody must change something), StorageFailed (try again later)."""
+Errors: NotFound (no such key), Conflict (a condition did not hold), StorageRefused (wrong bucket, no rights, an
+endpoint that the operator did not allow: somebody must change something), StorageFailed (try again later)."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
