@@ -151,8 +151,7 @@ class Node:
         if self._leaving is None and now >= self._life_ends_at:
             self._leaving = "outlived"
         if self._leaving is not None:
-            # Nobody would hear the last words of an orphan.
-            is_said = self._is_all_told() or self._is_orphan(now) or now - self._quiet_since >= _LAST_WORDS_S
+            is_said = self._is_all_told() or now - self._quiet_since >= _LAST_WORDS_S
             return self._leaving if is_said else None
         if self._is_retiring and self._is_all_told():
             return "retired"
