@@ -54,6 +54,7 @@ from crucible.model.errors import Conflict, InvalidRequest, PlatformError
 from crucible.model.ids import Digest, TokenId, UserId
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
+from crucible.model.storage import parse
 from crucible.ports.provider import Provider, Surroundings
 from crucible.ports.seller import Examines
 from crucible.ports.store import Store
@@ -61,6 +62,7 @@ from crucible.sellers import open_providers
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
+from crucible.testing.fake_objects import FakeStorage
 
 gc.enable()
 
@@ -237,6 +239,8 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         url=url,
         agent_sha256=agent_sha256,
         checkpoint_root=(data / "checkpoints").as_uri(),
+        storage=FakeStorage(now=clock.now),
+        storage_root=parse((data / "objects").as_uri()),
         failpoint=failpoint,
         claim_ttl=settings.claim_ttl,
     )

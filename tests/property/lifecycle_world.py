@@ -27,9 +27,11 @@ from crucible.model.ledger import Posting, Usage
 from crucible.model.offer import Offer
 from crucible.model.policy import Policy
 from crucible.model.record import Principal, Record, Role
+from crucible.model.storage import parse
 from crucible.model.task import Task
 from crucible.ports.store import Due, Store
 from crucible.store import open_store
+from crucible.testing.fake_objects import FakeStorage
 from crucible.testing.specimens import EVOLVE
 from crucible.testing.virtual import SeededIds, SeededRandom
 from crucible.wire import agent as wire
@@ -170,6 +172,7 @@ class LifeWorld:
     def __init__(self, *, has_tokens: bool, counts_stock: bool) -> None:
         self.loop = asyncio.new_event_loop()
         self.clock = HandClock()
+        self.storage = FakeStorage(now=self.clock.now)
         self.shop = Shop(self.clock, has_tokens, counts_stock, self._purchase, self._delete)
         catalog = pretend_catalog(self.shop.name, self.shop.region, EPOCH)
         self._knowledge = NO_KNOWLEDGE if counts_stock else catalog
@@ -215,6 +218,8 @@ class LifeWorld:
             server_id=f"server-{self.deaths}",
             url="http://server",
             checkpoint_root="file:///checkpoints",
+            storage=self.storage,
+            storage_root=parse("s3://kept/checkpoints"),
             failpoint=self._failpoint,
         )
         self.engine = Engine(self.context, None, self._knowledge)  # type: ignore[arg-type] -- nobody ships code here

@@ -25,12 +25,14 @@ from crucible.model.ids import JobId, TokenId, UserId
 from crucible.model.job import JobStatus
 from crucible.model.policy import Policy
 from crucible.model.record import Principal, Role
+from crucible.model.storage import parse
 from crucible.ports.store import Store
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock
 from crucible.testing.fake_agents import Fleet
 from crucible.testing.fake_cloud import FakeCloud, Faults
+from crucible.testing.fake_objects import FakeStorage
 from crucible.testing.virtual import EPOCH, SeededIds, SeededRandom, run_virtually
 from pretend_catalog import pretend_catalog
 
@@ -117,6 +119,7 @@ class World:
             clock=steady, random=self.random, faults=self.faults, on_boot=self.fleet.boot, on_end=self.fleet.end
         )
         self.cloud.facts = replace(self.cloud.facts, counts_stock=not self.is_bought)
+        self.storage = FakeStorage(now=steady.now)
         self.knowledge = pretend_catalog(self.cloud.name, self.cloud.region, EPOCH) if self.is_bought else NO_KNOWLEDGE
         engine = await self._start()
         people = [asyncio.create_task(self._person(n)) for n in range(self.jobs)]
@@ -158,6 +161,8 @@ class World:
             server_id=f"server-{self.restarts}",
             url="http://server",
             checkpoint_root="file:///checkpoints",
+            storage=self.storage,
+            storage_root=parse("s3://kept/checkpoints"),
             failpoint=lambda name: None,
         )
         engine = Engine(context, self.blobs, self.knowledge)

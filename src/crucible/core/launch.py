@@ -38,7 +38,9 @@ def share(devices: tuple[str, ...], index: int, parts: int) -> tuple[str, ...]:
     return devices[start : start + size + (index < extra)]
 
 
-def recipe(job: Job, spec: JobSpec, attempt: Attempt, rank: Rank, checkpoints: str, policy: Policy) -> Launch:
+def recipe(
+    job: Job, spec: JobSpec, attempt: Attempt, rank: Rank, checkpoints: str, carries: bool, policy: Policy
+) -> Launch:
     """Everything the node needs to run `rank`."""
     return Launch(
         job_id=job.id,
@@ -54,6 +56,7 @@ def recipe(job: Job, spec: JobSpec, attempt: Attempt, rank: Rank, checkpoints: s
         code=job.code_digest,
         checkpoints=checkpoints,
         checkpoint_keep=spec.checkpoint.keep,
+        carries_checkpoints=carries,
         timeout_s=seconds(spec.timeout),
         stop_grace_s=policy.stop_grace.total_seconds(),
         progress_pattern=spec.progress.pattern,

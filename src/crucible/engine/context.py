@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from crucible import spec as specs
+from crucible.core.checkpoint import is_carried
 from crucible.core.step import View
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
@@ -19,7 +20,9 @@ from crucible.model.lease import Lease, LeasePhase, SellerFacts
 from crucible.model.offer import Target
 from crucible.model.policy import Policy
 from crucible.model.spec import JobSpec
+from crucible.model.storage import Address, is_object_storage, parse
 from crucible.ports.clock import Clock, Ids, Random
+from crucible.ports.objects import Storage
 from crucible.ports.seller import Seller
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
@@ -45,7 +48,9 @@ class Context:
     server_id: str
     url: str  # where agents reach this server
     agent_sha256: str = ""  # of the agent that this server hands out
-    checkpoint_root: str  # URI under which lineages keep their checkpoints
+    checkpoint_root: str  # URI of a folder under which lineages keep their checkpoints, where machines share files
+    storage: Storage
+    storage_root: Address  # under which lineages keep what agents carry
     failpoint: Callable[[str], None]
     claim_ttl: timedelta = CLAIM_TTL
     is_stopping: bool = False  # long polls end at once
@@ -93,11 +98,23 @@ class Context:
         now, said = self.clock.now(), self.last_words
         return View(self.spec_of(job), self.facts(leases), self.policy, now, self.started_at, said)
 
-    def checkpoints_of(self, job: Job, task_index: int) -> str:
-        """A lineage's checkpoints; tasks of one job keep theirs apart."""
-        spec = self.spec_of(job)
-        root = spec.checkpoint.dir or f"{self.checkpoint_root}/{job.lineage}"
+    def folder_of(self, job: Job, task_index: int) -> str:
+        """A lineage's checkpoints where machines share files; tasks of one job keep theirs apart."""
+        root = self.spec_of(job).checkpoint.dir or f"{self.checkpoint_root}/{job.lineage}"
         return f"{root}/{task_index}"
+
+    def storage_of(self, job: Job, task_index: int) -> Address:
+        """The same for what agents carry."""
+        place = self.spec_of(job).checkpoint.dir
+        is_own = place is not None and is_object_storage(place)
+        root = parse(place) if is_own and place else self.storage_root.below(job.lineage)
+        return root.below(str(task_index))
+
+    def carries(self, job: Job, has_carried: bool) -> bool:
+        """Whether its agents carry checkpoints. All jobs of a server that buys machines without the server's files do,
+        and a lineage that once did goes on: it can then move to any machine."""
+        shares = all(seller.facts.shares_files for seller in self.sellers.values())
+        return is_carried(self.spec_of(job).checkpoint.dir, shares, has_carried)
 
     def is_quiet(self, node_id: NodeId) -> bool:
         """Not heard here for a while: worth a look. Another server may have heard it."""

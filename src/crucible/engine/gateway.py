@@ -10,6 +10,7 @@ from crucible.model.change import born, changed
 from crucible.model.encoding import encode
 from crucible.model.errors import Busy, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
+from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order, SellerFacts
 from crucible.wire import agent as wire
 
@@ -101,13 +102,18 @@ class Gateway:
             version = work_version(node, lease, attempt)
             if version != seen:
                 index = (await context.store.task(node.task_id)).index
-                work = work_of(context, node, lease, job, index, attempt)
+                carries = await self._carries(job)
+                work = work_of(context, node, lease, job, index, attempt, carries)
                 return wire.WorkReply.model_validate({**encode(work), "servers": await self._servers()})
             left = until - context.clock.monotonic()
             if left <= 0 or context.is_stopping:
                 return wire.WorkReply(version=version, unchanged=True, servers=await self._servers())
             is_alone = len(await self._servers()) == 1
             await context.hub.wait(node_id, counter, left if is_alone else min(left, LOOK_AGAIN_S))
+
+    async def _carries(self, job: Job) -> bool:
+        saved = await self._context.store.checkpoints(job.lineage)
+        return self._context.carries(job, any(one.uri.endswith(".json") for one in saved))
 
     async def report(self, key: str, report: wire.Report) -> wire.ReportReply:
         acks = await self._reports.take(await self.authenticate(key), report)

@@ -28,11 +28,16 @@ def work_version(node: Node, lease: Lease, attempt: Attempt | None) -> str:
     return f"{verb}:{attempt.id}:{attempt.generation}:{numbers}"
 
 
-def work_of(context: Context, node: Node, lease: Lease, job: Job, task_index: int, attempt: Attempt | None) -> Work:
+def work_of(
+    context: Context, node: Node, lease: Lease, job: Job, task_index: int, attempt: Attempt | None, carries: bool
+) -> Work:
+    """`carries`: its agents carry checkpoints to storage."""
     ranks = ranks_here(node, lease, attempt)
     return Work(
         version=work_version(node, lease, attempt),
-        ranks=tuple(rank_work(context, job, task_index, attempt, rank) for rank in ranks if attempt is not None),
+        ranks=tuple(
+            rank_work(context, job, task_index, attempt, rank, carries) for rank in ranks if attempt is not None
+        ),
         retire=is_leaving(lease),
     )
 
@@ -45,11 +50,12 @@ def runs_on(rank: Rank, node_id: NodeId) -> bool:
     return rank.node_id == node_id and rank.state is not RankState.EXITED
 
 
-def rank_work(context: Context, job: Job, task_index: int, attempt: Attempt, rank: Rank) -> RankWork:
+def rank_work(context: Context, job: Job, task_index: int, attempt: Attempt, rank: Rank, carries: bool) -> RankWork:
     spec = context.spec_of(job)
+    place = context.storage_of(job, task_index).uri if carries else context.folder_of(job, task_index)
     is_stopping = attempt.phase is AttemptPhase.STOPPING
     return RankWork(
-        launch=recipe(job, spec, attempt, rank, context.checkpoints_of(job, task_index), context.policy),
+        launch=recipe(job, spec, attempt, rank, place, carries, context.policy),
         stop=is_stopping,
         stop_reason=attempt.reason if is_stopping else None,
         token=context.keys.attempt(attempt.id),

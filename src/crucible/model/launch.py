@@ -24,6 +24,7 @@ class Launch:
     code: Digest | None
     checkpoints: str  # URI of the lineage's checkpoints
     checkpoint_keep: int
+    carries_checkpoints: bool  # the agent gives the script a folder of the node and carries what is saved there
     timeout_s: float | None
     stop_grace_s: float
     progress_pattern: str | None

@@ -43,6 +43,7 @@ class Order:
     called_at: datetime | None = None  # the last create call
     reason: str | None = None
     version: int = 0
+    hazard_per_hour: float | None = None  # spot: interruptions of one machine, as it was planned
 
     @property
     def is_settled(self) -> bool:
@@ -78,6 +79,18 @@ class Lease:
     delete_tries: int = 0
     reason: str | None = None
     version: int = 0
+    was_taken: bool = False  # spot: its seller wanted the machine back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotLives:
+    """What spot machines of one kind lived through with us."""
+
+    provider: str
+    region: str
+    instance_type: str
+    hours: float  # of all of them together
+    taken: int  # so many of them went because their seller wanted them back
 
 
 class MachineState(StrEnum):
@@ -140,6 +153,7 @@ class SellerFacts:
     boot_time: timedelta  # from create to an enrolled agent, at worst
     counts_stock: bool = False  # True: it lists its own offers; False: it sells what the catalog says
     powers_off: bool = True  # False: the agent must never switch the machine off (this computer)
+    shares_files: bool = False  # True: its machines see the files of the server,
     poll_every: timedelta = timedelta(seconds=0.5)  # how often it may be listed while something is changing
     orphan_after: timedelta = timedelta(hours=24)  # the dead-man switch: a node that hears nobody so long ends itself
     terms: Terms = PLAIN_TERMS
@@ -245,6 +259,7 @@ class LeaseClosing:
     at: datetime
     reason: str
     deadline_at: datetime
+    was_taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +275,7 @@ class LeaseDeleteTried:
 class LeaseClosed:
     at: datetime
     reason: str
+    was_taken: bool = False
 
 
 LeaseEvent = (

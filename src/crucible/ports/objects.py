@@ -62,7 +62,7 @@ class Objects(Protocol):
         """Absent is success."""
         ...
 
-    async def sign(self, method: Method, keys: Sequence[str], expires_in: timedelta) -> list[Signed]:
+    async def sign(self, method: Method, keys: Sequence[str], expires_in: timedelta) -> Sequence[Signed]:
         """In the order of `keys`. Whoever has the answer needs no credentials."""
         ...
 

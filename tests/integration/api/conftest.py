@@ -32,12 +32,14 @@ from crucible.model.ids import Digest, TaskId, TokenId, UserId
 from crucible.model.lease import Boot, Machine, Order
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
+from crucible.model.storage import parse
 from crucible.ports.prices import Prices
 from crucible.ports.streams import LogLine
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
 from crucible.testing.fake_cloud import FakeCloud
+from crucible.testing.fake_objects import FakeStorage
 
 T = TypeVar("T")
 
@@ -195,6 +197,7 @@ class Server:
         blobs = FileBlobs(self.folder / "blobs")
         self.keys = Keys(b"secret")
         self.cloud = FakeCloud(clock=clock, random=random.Random(1), gpus=64, on_boot=self._booted)
+        self.storage = FakeStorage(now=clock.now)
         context = Context(
             store=store,
             streams=streams,
@@ -209,6 +212,8 @@ class Server:
             server_id="test",
             url=f"http://127.0.0.1:{self.port}",
             checkpoint_root=self.folder.as_uri(),
+            storage=self.storage,
+            storage_root=parse("s3://kept/checkpoints"),
             failpoint=lambda name: None,
         )
         engine = Engine(context, blobs, self.knowledge, self.price_sources)

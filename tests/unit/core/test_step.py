@@ -183,7 +183,7 @@ def test_world_size_counts_processes_and_the_users_words_stay_words() -> None:
     spec = JobSpec(command=("echo", "$(touch /tmp/x); `id`"), execution=Execution(processes_per_node=2))
     tree = look(a_tree(), spec=spec)
     assert tree.attempt is not None
-    launch = recipe(tree.job, spec, tree.attempt, tree.attempt.ranks[3], "file:///c", POLICY)
+    launch = recipe(tree.job, spec, tree.attempt, tree.attempt.ranks[3], "file:///c", False, POLICY)
     assert launch.argv == ("echo", "$(touch /tmp/x); `id`")
     assert (launch.env["RANK"], launch.env["WORLD_SIZE"], launch.env["LOCAL_RANK"]) == ("3", "4", "1")
     assert (launch.env["NODE_RANK"], launch.env["NNODES"], launch.env["LOCAL_WORLD_SIZE"]) == ("1", "2", "2")

@@ -18,10 +18,12 @@ from crucible.model.catalog import Hazard, InstanceType, Price
 from crucible.model.errors import CredentialsRejected
 from crucible.model.offer import Fabric, Market
 from crucible.model.policy import Policy
+from crucible.model.storage import parse
 from crucible.ports.prices import Feed, PriceFacts, Prices
 from crucible.ports.store import Store
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
+from crucible.testing.fake_objects import FakeStorage
 from crucible.testing.store_price_contract import a_price
 from crucible.testing.virtual import EPOCH, SeededIds, SeededRandom, run_virtually, virtual_clock
 
@@ -66,6 +68,8 @@ class World:
             server_id=name,
             url="http://here",
             checkpoint_root="file:///nowhere",
+            storage=FakeStorage(now=self.clock.now),
+            storage_root=parse("s3://kept/checkpoints"),
             failpoint=lambda name: None,
         )
         self.book = PriceBook(store, self.clock)

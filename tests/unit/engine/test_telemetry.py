@@ -34,12 +34,14 @@ from crucible.model.offer import Fabric, Market, Offer
 from crucible.model.policy import Policy
 from crucible.model.record import Prediction
 from crucible.model.spec import Constraints, Framework, JobSpec, ModelClass, Resources, Retry, Workload
+from crucible.model.storage import parse
 from crucible.model.task import TaskEnded, TaskPhase
 from crucible.model.units import micro_usd
 from crucible.ports.store import Store
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.testing.fake_cloud import FakeCloud
+from crucible.testing.fake_objects import FakeStorage
 from crucible.testing.specimens import submitted
 from crucible.testing.virtual import EPOCH, SeededIds, SeededRandom, run_virtually, virtual_clock
 
@@ -99,6 +101,8 @@ class World:
             server_id="server",
             url="http://here",
             checkpoint_root="file:///nowhere",
+            storage=FakeStorage(now=self.clock.now),
+            storage_root=parse("s3://kept/checkpoints"),
             failpoint=lambda name: None,
         )
         self.offers: Sequence[Offer] = ()

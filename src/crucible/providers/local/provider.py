@@ -66,6 +66,7 @@ class LocalProvider:
             boot_time=boot_time,
             counts_stock=True,
             powers_off=False,
+            shares_files=True,
         )
         self._folder = root.absolute() / "machines"
         self._lock = root.absolute() / "local.lock"
