@@ -264,6 +264,7 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
         lambda: store.checkpoints(job),
         lambda: store.job_attempts(job),
         lambda: store.job_leases(job),
+        lambda: store.job_orders(job),
         lambda: store.job_tasks(job),
         lambda: store.unfinished_tasks(job),
         lambda: store.open_leases("fake"),

@@ -102,7 +102,20 @@ def attempt(**changes: Any) -> dict[str, Any]:
         "created_at": "2026-01-17T10:00:10Z",
         "started_at": "2026-01-17T10:01:30Z",
         "ended_at": None,
+        "machines": [attempt_machine("i-1"), attempt_machine("i-2")],
         "ranks": [rank(0), rank(1)],
+    }
+    return view | changes
+
+
+def attempt_machine(machine_id: str, **changes: Any) -> dict[str, Any]:
+    view = {
+        "machine_id": machine_id,
+        "provider": "aws",
+        "region": "us-east-1",
+        "zone": "use1-az4",
+        "instance_type": "p4d.24xlarge",
+        "is_spot": True,
     }
     return view | changes
 

@@ -93,9 +93,12 @@ class HistoryRoutes:
         return json_reply({"items": [views.checkpoint(one) for one in found if is_kept(one.uri)]})
 
     async def attempts(self, request: Request, job_id: str) -> Response:
-        """Every try, with its ranks."""
-        job = await self._job(request, job_id)
-        return json_reply({"items": [views.attempt(one) for one in await self._deps.store.job_attempts(job.id)]})
+        """Every try, with its machines and ranks."""
+        job, store = await self._job(request, job_id), self._deps.store
+        leases = {lease.id: lease for lease in await store.job_leases(job.id)}
+        orders = {order.id: order for order in await store.job_orders(job.id)}
+        tried = await store.job_attempts(job.id)
+        return json_reply({"items": [views.attempt(one, leases, orders) for one in tried]})
 
     async def spec(self, request: Request, job_id: str) -> Response:
         """The text that was submitted, to the letter: as text/yaml, or within JSON for who accepts only that."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crucible.model.attempt import Attempt, Rank
-from crucible.model.ids import JobId
+from crucible.model.ids import JobId, LeaseId, OrderId
 from crucible.model.job import Job
-from crucible.model.lease import Lease, Node
+from crucible.model.lease import Lease, Node, Order
 from crucible.model.record import Artifact, Checkpoint, Prediction, Progress, Token, User
 from crucible.model.task import Task
 from crucible.model.units import MicroUsd, usd
@@ -168,7 +168,8 @@ def checkpoint(made: Checkpoint) -> dict[str, Any]:
     }
 
 
-def attempt(tried: Attempt) -> dict[str, Any]:
+def attempt(tried: Attempt, leases: Mapping[LeaseId, Lease], orders: Mapping[OrderId, Order]) -> dict[str, Any]:
+    held = [leases[lease_id] for lease_id in tried.leases if lease_id in leases]
     return {
         "id": tried.id,
         "task_id": tried.task_id,
@@ -180,7 +181,19 @@ def attempt(tried: Attempt) -> dict[str, Any]:
         "created_at": tried.created_at,
         "started_at": tried.started_at,
         "ended_at": tried.ended_at,
+        "machines": [held_machine(lease, orders[lease.order_id]) for lease in held if lease.order_id in orders],
         "ranks": [rank(member) for member in tried.ranks],
+    }
+
+
+def held_machine(lease: Lease, order: Order) -> dict[str, Any]:
+    return {
+        "machine_id": lease.machine_id,
+        "provider": order.target.provider,
+        "region": order.target.region,
+        "zone": order.zone,
+        "instance_type": order.instance_type,
+        "is_spot": order.is_spot,
     }
 
 

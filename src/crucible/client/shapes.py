@@ -185,6 +185,15 @@ class Rank(TypedDict, total=False):
     ended_at: str | None
 
 
+class AttemptMachine(TypedDict, total=False):
+    machine_id: str | None
+    provider: str
+    region: str
+    zone: str
+    instance_type: str
+    is_spot: bool
+
+
 class Attempt(TypedDict, total=False):
     id: str
     task_id: str
@@ -196,6 +205,7 @@ class Attempt(TypedDict, total=False):
     started_at: str | None
     ended_at: str | None
     resume_step: int | None
+    machines: list[AttemptMachine]
     ranks: list[Rank]
 
 

@@ -150,6 +150,11 @@ _LEASES = Sql(
     .where(t.leases.c.job_id == bindparam("job_id"))
     .order_by(t.leases.c.created_at, t.leases.c.order_id, t.leases.c.index)
 )
+_ORDERS = Sql(
+    select(*ORDERS.columns)
+    .where(t.orders.c.job_id == bindparam("job_id"))
+    .order_by(t.orders.c.created_at, t.orders.c.id)
+)
 _TASK_OPEN = t.tasks.c.phase.not_in(fixed_set(t.FINISHED_TASKS))
 _UNFINISHED = Sql(
     select(t.tasks.c.id).where(t.tasks.c.job_id == bindparam("job_id"), _TASK_OPEN).order_by(t.tasks.c.index)
@@ -166,6 +171,10 @@ def job_attempts(tx: Transaction, job_id: JobId) -> Sequence[Attempt]:
 
 def job_leases(tx: Transaction, job_id: JobId) -> Sequence[Lease]:
     return LEASES.unpack_all(tx.rows(_LEASES, job_id=job_id))
+
+
+def job_orders(tx: Transaction, job_id: JobId) -> Sequence[Order]:
+    return ORDERS.unpack_all(tx.rows(_ORDERS, job_id=job_id))
 
 
 def unfinished_tasks(tx: Transaction, job_id: JobId) -> Sequence[TaskId]:

@@ -85,6 +85,7 @@ class ListContract:
         assert await store.job_tasks(family.job.id) == (family.task,)
         assert await store.job_attempts(family.job.id) == [family.attempt]
         assert await store.job_leases(family.job.id) == family.leases
+        assert await store.job_orders(family.job.id) == (family.order,)
         assert await store.unfinished_tasks(family.job.id) == [family.task.id]
         await store.commit([step(family.task, TaskEnded(NOW, TaskPhase.SUCCEEDED, None))[1]], label="test")
         assert await store.unfinished_tasks(family.job.id) == []

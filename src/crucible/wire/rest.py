@@ -263,6 +263,15 @@ class RankItem(BaseModel):
     ended_at: datetime | None
 
 
+class AttemptMachine(BaseModel):
+    machine_id: str | None  # null until the seller has named it
+    provider: str
+    region: str
+    zone: str  # empty where the seller has none
+    instance_type: str
+    is_spot: bool
+
+
 class AttemptItem(BaseModel):
     id: str
     task_id: str
@@ -274,6 +283,7 @@ class AttemptItem(BaseModel):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    machines: list[AttemptMachine]
     ranks: list[RankItem]
 
 

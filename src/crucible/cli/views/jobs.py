@@ -125,14 +125,26 @@ def _owner(job: JobView) -> list[tuple[str, str]]:
 
 
 def attempt_table(attempts: Sequence[Attempt], now: datetime) -> list[str]:
-    columns = [Column("ATTEMPT"), Column("STATE"), Column("STARTED"), Column("RAN"), Column("RANKS"), Column("WHY")]
-    return draw(columns, [_attempt(attempt, now) for attempt in attempts])
+    names = ("ATTEMPT", "STATE", "WHERE", "STARTED", "RAN", "RANKS", "WHY")
+    return draw([Column(name) for name in names], [_attempt(attempt, now) for attempt in attempts])
+
+
+def where_of(attempt: Attempt) -> str:
+    """Its machines: of one kind, in one place."""
+    machines = attempt.get("machines") or []
+    if not machines:
+        return "-"
+    one = machines[0]
+    place = f"{one.get('provider')}/{one.get('zone') or one.get('region')}"
+    market = " spot" if one.get("is_spot") else ""
+    return printable(f"{place} {len(machines)} × {one.get('instance_type')}{market}")
 
 
 def _attempt(attempt: Attempt, now: datetime) -> Row:
     return [
         str(attempt.get("number", "-")),
         attempt.get("outcome") or attempt.get("phase") or "-",
+        where_of(attempt),
         wording.clock(attempt.get("started_at")),
         wording.span(attempt.get("started_at"), attempt.get("ended_at"), now),
         str(len(attempt.get("ranks", []))),
