@@ -9,8 +9,8 @@ import stat
 import time
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from .checkpoint_manifest import MAX_PARTS, Manifest, Part
-from .durable import copy_hashed, file_sha256, sync_folder
+from .checkpoint_manifest import MAX_PARTS, PIECE_BYTES, Manifest, Part
+from .durable import copy_hashed, file_pieces, sync_folder
 
 # Coarser than the time stamps of any file system in use: a file changed within it may look unchanged.
 STAMP_S = 0.1
@@ -50,8 +50,7 @@ def copy_parts(source: Source, target: str) -> Tuple[Part, ...]:
     for name, path in source.files:
         copy = os.path.join(target, *name.split("/"))
         os.makedirs(os.path.dirname(copy), exist_ok=True)
-        size, sha256 = copy_hashed(path, copy)
-        parts.append(Part(name, size, sha256))
+        parts.append(Part(name, *copy_hashed(path, copy, PIECE_BYTES)))
     for folder, _, _ in os.walk(target):
         sync_folder(folder)
     return tuple(parts)
@@ -68,33 +67,33 @@ class PartHashes:
     """Remembers which files were hashed, so that retention need not read every checkpoint again at every save."""
 
     def __init__(self) -> None:
-        self._known: Dict[str, Tuple[Signature, str]] = {}
+        self._known: Dict[str, Tuple[Signature, Tuple[str, ...]]] = {}
 
     def check(self, folder: str, manifest: Manifest, *, is_memory_enough: bool) -> None:
         """Every part is what the manifest says. Raises CorruptParts and OSError."""
         base = os.path.realpath(folder)
         for part in manifest.parts:
             path, info = _check_size(base, part)
-            if is_memory_enough and self._known.get(path) == (_signature(info), part.sha256):
+            if is_memory_enough and self._known.get(path) == (_signature(info), part.pieces):
                 continue
-            if file_sha256(path) != part.sha256:
+            if file_pieces(path, manifest.piece_bytes) != part.pieces:
                 raise CorruptParts("the part {!r} has other content than was saved".format(part.name))
-            self._remember(path, info, part.sha256)
+            self._remember(path, info, part.pieces)
 
     def trust(self, folder: str, parts: Iterable[Part]) -> None:
         """They were hashed while they were copied."""
         base = os.path.realpath(folder)
         for part in parts:
             path, info = _check_size(base, part)
-            self._remember(path, info, part.sha256)
+            self._remember(path, info, part.pieces)
 
     def forget(self, folder: str) -> None:
         prefix = os.path.realpath(folder) + os.sep
         self._known = {path: known for path, known in self._known.items() if not path.startswith(prefix)}
 
-    def _remember(self, path: str, info: os.stat_result, sha256: str) -> None:
+    def _remember(self, path: str, info: os.stat_result, pieces: Tuple[str, ...]) -> None:
         if time.time() - max(info.st_mtime, info.st_ctime) > STAMP_S:
-            self._known[path] = (_signature(info), sha256)
+            self._known[path] = (_signature(info), pieces)
 
 
 def _walk(top: str) -> Iterator[str]:

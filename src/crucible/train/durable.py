@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import stat
-from typing import Tuple
+import sys
+from typing import Callable, Iterator, Optional, Tuple
 
 CHUNK = 1 << 20
 
@@ -15,29 +17,42 @@ CHUNK = 1 << 20
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
-def copy_hashed(source: str, target: str) -> Tuple[int, str]:
-    """Copy a regular file durably; returns the size and SHA-256 of the bytes that were written."""
-    # O_NONBLOCK: opening a pipe would otherwise wait for a writer for ever.
-    reader = os.open(source, os.O_RDONLY | os.O_NONBLOCK)
-    with open(reader, "rb", buffering=0) as old:
-        if not stat.S_ISREG(os.fstat(old.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", source)
-        with open(target, "xb", buffering=0) as new:
-            digest, size = hashlib.sha256(), 0
-            for chunk in iter(lambda: old.read(CHUNK), b""):
-                digest.update(chunk)
-                write_all(new.fileno(), chunk)
-                size += len(chunk)
-            os.fsync(new.fileno())
-    return size, digest.hexdigest()
+def copy_hashed(source: str, target: str, piece_bytes: int) -> Tuple[int, Tuple[str, ...]]:
+    """Copy a regular file durably; returns the size of what was written and the SHA-256 of each of its pieces."""
+    with open_plain(source) as old, open(target, "xb", buffering=0) as new:
+        pieces = tuple(_hashed(old, piece_bytes, lambda chunk: write_all(new.fileno(), chunk)))
+        os.fsync(new.fileno())
+        return new.tell(), pieces
 
 
-def file_sha256(path: str) -> str:
-    digest = hashlib.sha256()
+def file_pieces(path: str, piece_bytes: Optional[int]) -> Tuple[str, ...]:
+    """The SHA-256 of each piece of a file; None: it is one piece. An empty file has none."""
     with open(path, "rb", buffering=0) as file:
-        for chunk in iter(lambda: file.read(CHUNK), b""):
+        return tuple(_hashed(file, piece_bytes or sys.maxsize, lambda chunk: None))
+
+
+def open_plain(path: str) -> io.FileIO:
+    """A regular file to read, or an OSError: opening a pipe would wait for a writer for ever."""
+    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return file
+
+
+def _hashed(file: io.FileIO, piece_bytes: int, take: Callable[[bytes], None]) -> Iterator[str]:
+    left = 0
+    while not left:
+        digest, left = hashlib.sha256(), piece_bytes
+        while left:
+            chunk = file.read(min(CHUNK, left))
+            if not chunk:
+                break
             digest.update(chunk)
-    return digest.hexdigest()
+            take(chunk)
+            left -= len(chunk)
+        if left < piece_bytes:
+            yield digest.hexdigest()
 
 
 def write_new(path: str, data: bytes) -> None:
