@@ -4,14 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help install run test check bench bench-check crash clean
+.PHONY: help install run run-local test check bench bench-check crash clean
 
 help:  ## Say what can be done
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 install: $(VENV)/.ready  ## Make .venv/bin/crucible
-run: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and show it
-	$(BIN)/python examples/quickstart/story.py
+run: $(VENV)/.ready  ## Train on spot machines of a cloud on this computer, lose two of them, and see the books agree
+	$(BIN)/python -m examples.spot.story
+
+run-local: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and show it
+	$(BIN)/python -m examples.quickstart.story
 
 test: $(VENV)/.ready-dev  ## Run every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
