@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help install run run-local test check bench bench-check crash clean
+.PHONY: help install run run-local test check bench bench-check crash preempt clean
 
 help:  ## Say what can be done
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,10 @@ bench-check: $(VENV)/.ready-dev  ## Measure, and fail where a figure misses its 
 crash: $(VENV)/.ready-dev  ## Kill a server N times while it buys in the Lab: make crash N=500 DB=postgres SEED=7
 	PYTHONPATH=tests $(BIN)/python -m crash --kills $(or $(N),50) --database $(or $(DB),sqlite) \
 		--where $(or $(WHERE),lab) $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))
+
+preempt: $(VENV)/.ready-dev  ## Take N spot machines at random moments while jobs train: make preempt N=100 SEED=7
+	PYTHONPATH=tests $(BIN)/python -m crash.preemptions --count $(or $(N),100) --database $(or $(DB),sqlite) \
+		$(if $(SEED),--seed $(SEED))
 
 clean:  ## Remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

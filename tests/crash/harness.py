@@ -47,6 +47,8 @@ class Told:
 
 
 class World:
+    carries_checkpoints = False  # its agents do, to storage
+
     def __init__(
         self,
         folder: Path,

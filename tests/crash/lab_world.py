@@ -64,6 +64,8 @@ MOVES_EVERY_S, MOVES_FOR_S = 7, 2 * 3600
 
 
 class LabWorld(World):
+    carries_checkpoints = True
+
     def __init__(self, folder: Path, lab: RunningLab, **options: Any) -> None:
         environment = {**lab.environ(), "CRUCIBLE_AWS_BOOT_LIMIT_S": str(BOOT_LIMIT_S)}
         super().__init__(folder, environment=environment, port=free_port(), **options)

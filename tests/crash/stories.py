@@ -117,6 +117,11 @@ def occupying(name: str, chance: random.Random) -> Story:
     return Story(name, ("until-told", "lines:3"), gpus=1)
 
 
+def training(name: str, chance: random.Random) -> Story:
+    """Goes on, checkpoint by checkpoint, until it is told to end."""
+    return Story(name, (f"train:{chance.uniform(0.01, 0.05):.3f}",))
+
+
 # Each as likely as it stands here; `stubborn` is asked for by name.
 MENU: tuple[Maker, ...] = (
     quick,

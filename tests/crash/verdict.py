@@ -192,13 +192,15 @@ def judge_log(found: Verdict, world: World, told: Told) -> None:
 
 
 def judge_checkpoints(found: Verdict, world: World, told: Told, facts: list[dict[str, Any]]) -> None:
-    """What was saved on a machine that died before it could say so is found by the next attempt, and never told."""
+    """What was saved on a machine that died before it could say so is found by the next attempt, and never told. An
+    agent that carries checkpoints elsewhere takes the newest, and storage keeps the last few."""
     expected = told.story.checkpoints()
     if not expected or told.status != "completed":
         return
     steps = sorted(checkpoint["step"] for checkpoint in world.insist(lambda c: c.checkpoints(told.job_id)))
     was_lost = told.story.is_hunted and len({fact["attempt"] for fact in facts}) > 1
-    if steps != expected and not (was_lost and set(steps) <= set(expected)):
+    is_good = set(steps) <= set(expected) and (was_lost or steps[-1:] == expected[-1:])
+    if steps != expected and not (is_good and (was_lost or world.carries_checkpoints)):
         found.wrong.append(f"{told.story.name} saved {expected}, known are {steps}")
 
 

@@ -8,6 +8,7 @@ Crucible does not know: a file that every run appends to, and a lock per run tha
     until-told    wait for SIGTERM or FOLDER/NAME.go
     deaf          ignore SIGTERM from now on        orphans      leave deaf processes in sessions of their own
     slow-save     begin a checkpoint and never end
+    train:S       steps of S seconds until FOLDER/NAME.go, a checkpoint every tenth; on SIGTERM one more
 """
 
 import fcntl
@@ -87,6 +88,40 @@ def save(run, last):
         train.log(step, loss=1.0 / step)
 
 
+def train_on(run, seconds):
+    from crucible import train
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # should_stop takes it over
+    train.should_stop()
+    found = train.latest_checkpoint()
+    step = found.step if found else 0
+    if found and found.path.read_text() != content(step):
+        run.tell("corrupt", step=step)
+    run.tell("resumed", step=step)
+    while not run.has(run.name + ".go"):
+        time.sleep(float(seconds))
+        step += 1
+        must_stop = train.should_stop()
+        if run.rank == 0 and (step % 10 == 0 or must_stop):
+            save_step(run, step)
+        if must_stop:
+            run.end(STOPPED)
+
+
+def save_step(run, step):
+    from crucible import train
+
+    source = os.path.join(os.environ["CRUCIBLE_RUN_DIR"], "model")
+    with open(source, "w") as file:
+        file.write(content(step))
+    train.save_checkpoint(source, step)
+    run.tell("saved", step=step)
+
+
+def content(step):
+    return f"{step}," * 20_000
+
+
 def slow_save(run, _):
     from crucible.train.events import emit
 
@@ -133,6 +168,7 @@ VERBS = {
     "deaf": deaf,
     "orphans": orphans,
     "slow-save": slow_save,
+    "train": train_on,
 }
 
 
