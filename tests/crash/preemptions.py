@@ -55,8 +55,8 @@ def hunt(made: LabWorld, count: int) -> Hunt:
     told += [made.tell(bought(stories.training, machines=2)) for _ in range(GANGS)]
     while done.taken < count:
         until("a spot machine runs", lambda: bool(spot(made)), RUNNING_WITHIN_S)
-        for victim in made.random.sample(spot(made), 1):
-            made.lab.control.preempt(victim, notice_s=made.random.choice(NOTICES_S))
+        if victims := spot(made):
+            made.lab.control.preempt(made.random.choice(victims), notice_s=made.random.choice(NOTICES_S))
             done.taken += 1
         time.sleep(made.random.uniform(0.02, BETWEEN_S))  # the moment of the next, not a wait for something
         if made.random.random() < KILLED:
