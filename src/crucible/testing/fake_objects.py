@@ -119,9 +119,9 @@ class FakeObjects:
     async def list(self, prefix: str = "", *, after: str = "") -> AsyncIterator[ObjectFacts]:
         self._storage.trouble("list", prefix)
         held, root = dict(self._storage.held(self._place)), self._whole("")
-        for whole in sorted(key for key in held if key.startswith(root + prefix)):
+        for whole in sorted((key for key in held if key.startswith(root + prefix)), key=str.encode):
             key = whole[len(root) :]
-            if key > after:
+            if key.encode() > after.encode():
                 yield ObjectFacts(key, len(held[whole].body), held[whole].etag, held[whole].modified_at)
 
     async def delete(self, keys: Sequence[str]) -> None:
