@@ -27,6 +27,7 @@ NAMES = (
     "store",
     "lab",
     "orders",
+    "recovery",
     "simulation",
     "install",
 )
