@@ -1,5 +1,5 @@
-"""A spot machine is taken away while a job trains on it: how long until it trains again on another. Boots take no time in
-this Lab, so that all of it is ours: noticing, saving, planning, buying, fetching the agent, code and checkpoint."""
+"""A spot machine is taken away while a job trains on it: how long until it trains again on another. Boots take no time
+in this Lab, so that all of it is ours: noticing, saving, planning, buying, fetching agent, code and checkpoint."""
 
 import statistics
 import time
