@@ -100,14 +100,14 @@ def run_command(data_dir: Path | None, **given: Any) -> None:
 
 @lab_command.command(
     short_help="Exports that make clients of a cloud talk to the Lab.",
-    epilog=example('eval "$(crucible lab env aws)"', "crucible lab env aws -o json"),
+    epilog=example('eval "$(crucible lab env aws)"', 'eval "$(crucible lab env gcs)"', "crucible lab env aws -o json"),
 )
-@click.argument("cloud", type=click.Choice(["aws"]))
+@click.argument("cloud", type=click.Choice(["aws", "gcs"]))
 @home_option
 @with_output
 def env(out: Out, cloud: str, data_dir: Path | None) -> None:
     """Print what makes clients of CLOUD talk to the Lab, as exports for a shell."""
-    given = _local(data_dir).needed().environment()
+    given = _local(data_dir).needed().environment() if cloud == "aws" else _control(data_dir).storage()
     out.show(given, lambda: [f"export {name}={shlex.quote(value)}" for name, value in given.items()])
 
 

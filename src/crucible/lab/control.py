@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from crucible import __version__
@@ -25,9 +25,14 @@ PREFIX = "/_lab/"
 Answer = Callable[[Request], Awaitable[Any]]
 
 
+class Storage(Protocol):
+    async def environment(self) -> dict[str, str]: ...
+
+
 class Control:
-    def __init__(self, lab: Lab, token: str, stopping: asyncio.Event) -> None:
+    def __init__(self, lab: Lab, token: str, stopping: asyncio.Event, storage: Storage) -> None:
         self._lab = lab
+        self._storage = storage
         self._token = token
         self._stopping = stopping
         self._routes: Mapping[tuple[str, str], Answer] = {
@@ -36,6 +41,7 @@ class Control:
             ("GET", "bill"): self._bill,
             ("GET", "console"): self._console,
             ("GET", "clock"): self._clock,
+            ("GET", "storage"): self._opened,
             ("GET", "faults"): self._faults,
             ("POST", "faults"): self._fail,
             ("DELETE", "faults"): self._mend,
@@ -127,6 +133,9 @@ class Control:
     async def _clock(self, request: Request) -> Any:
         clock = self._lab.clock
         return {"now": clock.now(), "started_at": clock.started_at, "speed": clock.speed}
+
+    async def _opened(self, request: Request) -> Any:
+        return await self._storage.environment()
 
     # --- changing -----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from crucible import __version__
 from crucible.lab import guardian
 from crucible.lab.aws.front import AwsFront
 from crucible.lab.control import Control
+from crucible.lab.gcs import front as gcs
 from crucible.lab.imds import Metadata
 from crucible.lab.lab import Lab, make
 from crucible.lab.running import FILE, LOG
@@ -53,8 +54,8 @@ async def _run(settings: Settings) -> None:
         port = listener.getsockname()[1]
         url = f"http://{HOST}:{port}"
         lab = make(settings, account)
-        app = App(Control(lab, token, stopping), Metadata(lab), AwsFront(lab), lab.settle)
-        with guardian.watching(lab.guests.enclosure, lab.guests.folder):
+        with guardian.watching(lab.guests.enclosure, lab.guests.folder), gcs.opened(lab, settings.home) as storage:
+            app = App(Control(lab, token, stopping, storage), Metadata(lab), AwsFront(lab), storage, lab.settle)
             async with _playing(lab, url, stopping):
                 await serve(app, listener, stopping, lambda: _publish(settings, account, token, url, port))
                 (settings.home / FILE).unlink(missing_ok=True)

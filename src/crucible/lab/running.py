@@ -94,6 +94,10 @@ class Control:
     def clock(self) -> Any:
         return self._get("clock")
 
+    def storage(self) -> dict[str, str]:
+        """What makes unmodified clients, and our own server, store in the Lab; its key is made when first asked for."""
+        return {str(name): str(value) for name, value in self._get("storage").items()}
+
     def preempt(self, machine: str | None = None, *, notice_s: float | None = None, **fitting: Any) -> Any:
         """One machine, or all spot machines that fit `region`, `type`, `tag`, at most `count`."""
         body = {"machine": machine, "notice_s": notice_s, **fitting}

@@ -1,21 +1,24 @@
 """One port for everything: the Lab's own door, the metadata of its machines, and the vendors' APIs. Reads a request
-whole, asks whoever is responsible, sends the answer, late or never if that is what it says."""
+whole, or hands its body on to storage as it comes; asks whoever is responsible, sends the answer, late or never if that
+is what it says."""
 
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
 import uvicorn
 
 from crucible.lab import control, imds
-from crucible.lab.http import Request, Response
+from crucible.lab.gcs import front as gcs
+from crucible.lab.http import ClientLeft, FilePart, Request, Response
 
 log = logging.getLogger("crucible.lab")
 
 # Larger than anything a vendor takes (user-data is 16 KiB, a page of parameters a few times that).
 MAX_BODY = 1 << 20
+PIECE_BYTES = 256 << 10  # of a file that is sent at a time
 GRACE_S = 2
 
 Scope = MutableMapping[str, Any]
@@ -27,42 +30,61 @@ class FrontEnd(Protocol):
     async def handle(self, request: Request) -> Response: ...
 
 
+class StorageFrontEnd(Protocol):
+    async def handle(self, request: Request, body: AsyncIterator[bytes]) -> Response:
+        """The request's own body is empty. Whoever is sent away early need not have been heard to the end."""
+        ...
+
+
 class App:
     """`settle` is waited for before a vendor is asked: what has happened by then can be seen in its answer, and nothing
     runs any more of machines that it calls terminated."""
 
     def __init__(
-        self, own: FrontEnd, metadata: FrontEnd, vendor: FrontEnd, settle: Callable[[], Awaitable[None]]
+        self,
+        own: FrontEnd,
+        metadata: FrontEnd,
+        vendor: FrontEnd,
+        storage: StorageFrontEnd,
+        settle: Callable[[], Awaitable[None]],
     ) -> None:
         self._own = own
         self._settle = settle
         self._metadata = metadata
         self._vendor = vendor
+        self._storage = storage
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        body = await _body(receive)
-        if body is None:
-            await _send(Response(status=413), send)
-            return
-        answer = await self._answer(_request(scope, body))
-        if answer.after_s > 0:
-            await asyncio.sleep(answer.after_s)
-        if answer.is_cut:
-            _cut(send)
-        else:
-            await _send(answer, send)
-
-    async def _answer(self, request: Request) -> Response:
+        answer = await self._answer(scope, receive)
         try:
-            responsible = self._responsible(request.path)
-            if responsible is self._vendor:
-                await self._settle()
-            return await responsible.handle(request)
+            if answer.after_s > 0:
+                await asyncio.sleep(answer.after_s)
+            if answer.is_cut:
+                _cut(send)
+            else:
+                await _send(answer, send)
+        finally:
+            answer.close()
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        try:
+            if scope["path"].startswith(gcs.PREFIX):
+                return await self._storage.handle(_request(scope, b""), _chunks(receive))
+            body = await _body(receive)
+            return Response(status=413) if body is None else await self._asked(_request(scope, body))
+        except ClientLeft:
+            return Response(is_cut=True)
         except Exception:  # one request must not end the others
-            log.exception("%s %s failed", request.method, request.path)
+            log.exception("%s %s failed", scope["method"], scope["path"])
             return Response(status=500, body=b"the Lab failed; its log says why")
+
+    async def _asked(self, request: Request) -> Response:
+        responsible = self._responsible(request.path)
+        if responsible is self._vendor:
+            await self._settle()
+        return await responsible.handle(request)
 
     def _responsible(self, path: str) -> FrontEnd:
         if path.startswith(control.PREFIX):
@@ -113,24 +135,43 @@ def _request(scope: Scope, body: bytes) -> Request:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """None if there is too much of it, or if the other side left."""
+    """None if there is too much of it."""
     parts: list[bytes] = []
+    async for part in _chunks(receive):
+        parts.append(part)
+        if sum(map(len, parts)) > MAX_BODY:
+            return None
+    return b"".join(parts)
+
+
+async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
+    """Raises ClientLeft."""
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return None
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > MAX_BODY:
-            return None
+            raise ClientLeft
+        yield message.get("body", b"")
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return
 
 
 async def _send(answer: Response, send: Send) -> None:
     headers = {"content-length": str(len(answer.body)), **answer.headers}
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+    if answer.file is not None:
+        await _send_file(answer.file, send)
     await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _send_file(part: FilePart, send: Send) -> None:
+    left = part.length
+    while left:
+        piece = part.file.read(min(left, PIECE_BYTES))
+        if not piece:
+            raise EOFError(f"{left} bytes are missing")
+        left -= len(piece)
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
 def _cut(send: Send) -> None:

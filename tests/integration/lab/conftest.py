@@ -17,6 +17,7 @@ from agent_process import carriers
 from crucible.lab.clock import LabClock
 from crucible.lab.control import Control
 from crucible.lab.enclosure import Enclosure, probe
+from crucible.lab.gcs.front import GcsFront
 from crucible.lab.http import Request, Response
 from crucible.lab.imds import Metadata
 from crucible.lab.lab import Lab
@@ -142,7 +143,8 @@ async def small_lab(folder: Path, enclosure: Enclosure, **changes: Any) -> Async
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = App(Control(lab, TOKEN, stopping), Metadata(lab), vendor, lab.settle)
+        storage = GcsFront(lab, folder)
+        app = App(Control(lab, TOKEN, stopping, storage), Metadata(lab), vendor, storage, lab.settle)
         running = asyncio.create_task(lab.run(url))
         serving = asyncio.create_task(serve(app, listener, stopping, ready.set))
         try:
