@@ -142,12 +142,16 @@ def together(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
         return (ended(attempt, seen, now),)
     if seen.state is RankState.EXITED and (seen.exit_code != 0 or seen.evicted):
         return stopped(attempt, blame(seen), exit_reason(seen), now, limits)
+    if seen.evicted:  # all of them save what they have while there is time
+        return stopped(attempt, Outcome.LOST, seen.reason or "a machine of the gang is going", now, limits)
     if attempt.phase is P.STARTING and all(r.state is not RankState.ASSIGNED for r in attempt.ranks):
         return (AttemptStarted(now, now + run_limit(limits)),)
-    return checkpointing(attempt, seen, now)
+    return checkpointing(attempt, seen, now, limits)
 
 
-def checkpointing(attempt: Attempt, seen: RankReported, now: datetime) -> tuple[AttemptEvent, ...]:
+def checkpointing(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:
+    if attempt.phase is P.STOPPING and seen.state is RankState.STARTED and seen.is_checkpointing:
+        return prolonged(attempt, now, limits)
     if attempt.phase is not P.RUNNING or seen.state is not RankState.STARTED or seen.rank != 0:
         return ()
     if seen.is_checkpointing and not attempt.is_checkpointing:
@@ -155,6 +159,14 @@ def checkpointing(attempt: Attempt, seen: RankReported, now: datetime) -> tuple[
     if attempt.is_checkpointing and not seen.is_checkpointing:
         return (CheckpointCommitted(now, None),)
     return ()
+
+
+def prolonged(attempt: Attempt, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:
+    """What a rank saved when it was told to stop is on its way to storage. The time is given once."""
+    if attempt.is_checkpointing or attempt.stop_outcome is None:
+        return ()
+    later = now + limits.policy.save_limit
+    return AttemptStopping(now, attempt.stop_outcome, attempt.reason or "", later), CheckpointBegan(now)
 
 
 def ended(attempt: Attempt, last: RankReported, now: datetime) -> AttemptEnded:
@@ -269,8 +281,11 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
             return replace(attempt, phase=P.RUNNING, started_at=at, deadline_at=deadline_at)
         case CheckpointBegan():
             return replace(attempt, is_checkpointing=True)
-        case CheckpointCommitted():
-            return replace(attempt, is_checkpointing=False)
+        case CheckpointCommitted(step=step):
+            saved = max((each for each in (attempt.saved_step, step) if each is not None), default=None)
+            return replace(
+                attempt, is_checkpointing=attempt.is_checkpointing and attempt.phase is P.STOPPING, saved_step=saved
+            )
         case AttemptStopping():
             return replace(
                 attempt,

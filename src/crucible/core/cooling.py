@@ -1,4 +1,5 @@
-"""Offers that were refused a moment ago: they stay on the table, marked, so that a plan says why it passes them by."""
+"""Offers that were refused a moment ago, or whose machines were taken back: they stay on the table, marked, so that a
+plan says why it passes them by."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,8 +8,9 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from crucible.core.offers import Bools, OfferTable
+from crucible.model.change import Change
 from crucible.model.errors import CredentialsRejected, NoCapacity, OrderRejected, ProviderError, Scope
-from crucible.model.lease import Order
+from crucible.model.lease import Lease, Order
 from crucible.model.ledger import Cooldown
 from crucible.model.offer import Market
 from crucible.model.policy import Policy
@@ -39,6 +41,31 @@ def reach(error: ProviderError, policy: Policy) -> tuple[Scope, timedelta]:
             return scope, policy.capacity_cooldown
         case _:
             return Scope.ZONE, policy.capacity_cooldown
+
+
+def rests(changes: Iterable[Change], orders: Iterable[Order], now: datetime, policy: Policy) -> tuple[Cooldown, ...]:
+    """Where spot machines were taken back by these changes: the next one there would soon go the same way."""
+    known = {order.id: order for order in orders if order.is_spot}
+    taken = [each.after for each in changes if isinstance(each.after, Lease) and is_news(each)]
+    return tuple(rest(known[lease.order_id], lease, now, policy) for lease in taken if lease.order_id in known)
+
+
+def is_news(change: Change) -> bool:
+    """Its machine was taken, and nobody has said so before."""
+    was_known = isinstance(change.before, Lease) and change.before.was_taken
+    return isinstance(change.after, Lease) and change.after.was_taken and not was_known
+
+
+def rest(order: Order, lease: Lease, now: datetime, policy: Policy) -> Cooldown:
+    return Cooldown(
+        provider=order.target.provider,
+        region=order.target.region,
+        zone=order.zone,
+        instance_type=order.instance_type,
+        market=market_of(order),
+        until=now + policy.taken_cooldown,
+        reason=f"a machine was taken back there: {lease.reason or 'nobody says why'}",
+    )
 
 
 def market_of(order: Order) -> str:

@@ -28,6 +28,7 @@ class Purchase:
     offer: Offer
     zone: str
     nodes: int
+    hazard_per_hour: float | None = None  # of one machine; None: it cannot be taken away
 
 
 @dataclass(frozen=True, slots=True)

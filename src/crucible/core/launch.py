@@ -102,6 +102,8 @@ def rank_environment(job: Job, spec: JobSpec, attempt: Attempt, rank: Rank) -> d
         "CRUCIBLE_TASK_ID": attempt.task_id,
         "CRUCIBLE_ATTEMPT": str(attempt.number),
     }
+    if attempt.mean_life_s is not None:
+        env["CRUCIBLE_MEAN_LIFE_S"] = f"{attempt.mean_life_s:.0f}"
     if spec.checkpoint.interval is not None:
         env["CRUCIBLE_CHECKPOINT_INTERVAL_S"] = str(spec.checkpoint.interval.total_seconds())
     return env

@@ -76,6 +76,7 @@ class Enrolled:
 @dataclass(frozen=True, slots=True)
 class CloseWanted:
     reason: str
+    was_taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ def decide(
             return (LeaseClosed(now, reason),)
         case L.ACTIVE, Enrolled(node_id):
             return () if lease.node_id else (NodeBound(now, node_id),)
-        case ((L.REQUESTED | L.ACTIVE), CloseWanted(reason)):
-            return (LeaseClosing(now, reason, now),)
+        case ((L.REQUESTED | L.ACTIVE), CloseWanted(reason, was_taken)):
+            return (LeaseClosing(now, reason, now, was_taken),)
         case L.CLOSING, DeleteCalled(problem):
             tries = LeaseDeleteTried(now, problem or "waits until the seller shows it gone", now + pause(lease, policy))
             return (tries,)
@@ -121,7 +122,7 @@ def decide(
 
 def found(lease: Lease, machine: Machine, now: datetime, facts: SellerFacts) -> tuple[LeaseEvent, ...]:
     if machine.state is MachineState.GONE:
-        return (LeaseClosed(now, machine.reason or "the machine ended"),)
+        return (LeaseClosed(now, machine.reason or "the machine ended", machine.was_taken),)
     if lease.machine_id is None:
         # Where whole machines are sold nobody names their GPUs: they are all there, counted from nothing.
         devices = machine.devices or tuple(str(index) for index in range(lease.gpus))
@@ -137,7 +138,7 @@ def missed(lease: Lease, times: int, now: datetime, policy: Policy, facts: Selle
     if lease.missing_since is None:
         return (MachineMissed(now),)
     if times >= ABSENCES and is_overdue(lease, now, policy, facts):
-        return (LeaseClosed(now, "the machine is gone from the seller's listing"),)
+        return (LeaseClosed(now, "the machine is gone from the seller's listing", lease.phase is L.ACTIVE),)
     return ()
 
 
@@ -182,12 +183,19 @@ def evolve(lease: Lease, event: LeaseEvent) -> Lease:
             return replace(lease, missing_since=at)
         case MachineSeenAgain():
             return replace(lease, missing_since=None)
-        case LeaseClosing(reason=reason, deadline_at=deadline_at):
-            return replace(lease, phase=L.CLOSING, reason=reason, deadline_at=deadline_at)
+        case LeaseClosing(reason=reason, deadline_at=deadline_at, was_taken=was_taken):
+            return replace(lease, phase=L.CLOSING, reason=reason, deadline_at=deadline_at, was_taken=was_taken)
         case LeaseDeleteTried(deadline_at=deadline_at):
             return replace(lease, delete_tries=lease.delete_tries + 1, deadline_at=deadline_at)
         case LeaseClosed(at=at, reason=reason):
-            return replace(lease, phase=L.CLOSED, reason=lease.reason or reason, ended_at=at, deadline_at=None)
+            return replace(
+                lease,
+                phase=L.CLOSED,
+                reason=lease.reason or reason,
+                ended_at=at,
+                deadline_at=None,
+                was_taken=lease.was_taken or event.was_taken,
+            )
         case _:
             assert_never(event)
 

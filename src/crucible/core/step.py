@@ -44,7 +44,7 @@ def advance(tree: TaskTree, view: View) -> tuple[Change, ...]:
     for lease in tree.leases:
         reason = close_reason(lease, task, attempt, tree, view)
         if reason is not None:
-            changes += observed(lease, leases.CloseWanted(reason), view)
+            changes += observed(lease, leases.CloseWanted(reason, is_taken(lease, attempt, tree)), view)
         elif view.now - view.watching_since >= view.policy.enrol_patience:
             changes += observed(lease, leases.TimePassed(view.last_words.get(lease.id)), view)
     return (*changes, *retire_nodes(tree, view))
@@ -116,14 +116,14 @@ def is_silent(node_id: NodeId | None, tree: TaskTree, view: View) -> bool:
 
 
 def gang_ready(tree: TaskTree, attempt: Attempt, view: View) -> attempts.GangReady | None:
-    """The barrier: every lease has a node, and no machine of an earlier attempt is still on its way out, for it could
-    still run the old ranks beside the new ones."""
+    """The barrier: every lease has a node, and no machine of an earlier attempt is left, for it could still run the old
+    ranks beside the new ones."""
     if attempt.phase is not AttemptPhase.PROVISIONING:
         return None
     by_id = {lease.id: lease for lease in tree.leases}
     gang = [by_id.get(lease_id) for lease_id in attempt.leases]
     ready = [lease for lease in gang if lease and is_ready(lease)]
-    leaving = any(lease.phase is LeasePhase.CLOSING for lease in tree.leases)
+    leaving = any(lease.phase is not LeasePhase.CLOSED for lease in tree.leases if lease.id not in attempt.leases)
     nodes = {node.lease_id: node for node in tree.nodes}
     if leaving or len(ready) != len(gang) or any(lease.id not in nodes for lease in ready):
         return None
@@ -176,6 +176,12 @@ def eviction(lease: Lease, attempt: Attempt | None) -> str | None:
     """Why the machine goes, as its node said when it gave up its ranks: no next attempt may begin there."""
     evicted = [r for r in attempt.ranks if r.node_id == lease.node_id and r.is_evicted] if attempt is not None else []
     return evicted[0].reason or "the machine is going" if evicted else None
+
+
+def is_taken(lease: Lease, attempt: Attempt | None, tree: TaskTree) -> bool:
+    """A spot machine that goes by its own account: its seller wants it back."""
+    is_spot = any(order.id == lease.order_id and order.is_spot for order in tree.orders)
+    return is_spot and eviction(lease, attempt) is not None
 
 
 def has_unaccounted_ranks(lease: Lease, attempt: Attempt | None) -> bool:

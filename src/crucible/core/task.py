@@ -70,6 +70,8 @@ def after(task: Task, attempt: Attempt, desired: Desired, retry: Retry, now: dat
         case Outcome.UNPLACED:
             later = now + policy.refused_retry
             return TaskRetried(now, reason, later, counts_as_failure=False, counts_as_loss=False)
+        case _ if got_somewhere(attempt, policy):
+            return TaskRetried(now, reason, now, counts_as_failure=False, counts_as_loss=False, made_progress=True)
         case _ if task.losses >= policy.loss_limit:
             return TaskEnded(now, TaskPhase.FAILED, f"{reason} ({task.losses + 1} machines lost)")
         case _ if never_came_up(attempt) and task.boots_failed + 1 >= policy.boot_limit:
@@ -86,6 +88,16 @@ def after(task: Task, attempt: Attempt, desired: Desired, retry: Retry, now: dat
                 counts_as_loss=True,
                 counts_as_failed_boot=failed_boot,
             )
+
+
+def got_somewhere(attempt: Attempt, policy: Policy) -> bool:
+    """Its loss is the price of a cheap machine, however often it is paid: it has left a newer checkpoint than it found,
+    or has run for a while."""
+    if attempt.saved_step is not None and (attempt.resume_step is None or attempt.saved_step > attempt.resume_step):
+        return True
+    if attempt.started_at is None or attempt.ended_at is None:
+        return False
+    return attempt.ended_at - attempt.started_at >= policy.real_run
 
 
 def never_came_up(attempt: Attempt) -> bool:
@@ -113,7 +125,7 @@ def evolve(task: Task, event: TaskEvent) -> Task:
     match event:
         case TaskCreated():
             return task
-        case TaskPlaced(attempt_id=attempt_id, deadline_at=deadline_at):
+        case TaskPlaced(attempt_id=attempt_id, deadline_at=deadline_at, reason=reason):
             return replace(
                 task,
                 phase=TaskPhase.SCHEDULED,
@@ -121,7 +133,7 @@ def evolve(task: Task, event: TaskEvent) -> Task:
                 attempts=task.attempts + 1,
                 not_before=None,
                 deadline_at=deadline_at,
-                reason=None,
+                reason=reason,
             )
         case TaskAdvanced(phase=phase, deadline_at=deadline_at, reason=reason):
             boots = 0 if phase is TaskPhase.RUNNING else task.boots_failed
@@ -132,7 +144,7 @@ def evolve(task: Task, event: TaskEvent) -> Task:
                 phase=TaskPhase.WAITING,
                 attempt_id=None,
                 failures=task.failures + event.counts_as_failure,
-                losses=task.losses + event.counts_as_loss,
+                losses=0 if event.made_progress else task.losses + event.counts_as_loss,
                 boots_failed=task.boots_failed + event.counts_as_failed_boot,
                 not_before=event.not_before,
                 deadline_at=event.not_before,

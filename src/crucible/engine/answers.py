@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.proposal import Candidate, Proposal
+from crucible.core.relaunch import Relaunch
 from crucible.model.record import Prediction
 from crucible.model.spec import JobSpec, Retry, Strategy
 
@@ -60,6 +61,7 @@ class Answers:
         self._plans: Memory[Planned] = Memory()
         self._proposals: Memory[Proposal] = Memory()
         self._purchases: Memory[tuple[Candidate | None]] = Memory()
+        self._relaunches: Memory[tuple[Relaunch | None]] = Memory()
 
     def hold(self, table: OfferTable, book: SpeedBook, now: datetime) -> bool:
         return self.table is table and self.book is book and timedelta(0) <= now - self.now < HOLDS_FOR
@@ -69,6 +71,9 @@ class Answers:
 
     def purchase(self, spec: JobSpec, make: Callable[[], Candidate | None]) -> Candidate | None:
         return self._purchases.recall(key_of(spec), lambda: (make(),))[0]
+
+    def relaunch(self, spec: JobSpec, make: Callable[[], Relaunch | None]) -> Relaunch | None:
+        return self._relaunches.recall(key_of(spec), lambda: (make(),))[0]
 
     def proposal(
         self, spec: JobSpec, strategy: Strategy | None, offers: OfferTable, make: Callable[[], Proposal]

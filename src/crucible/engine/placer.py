@@ -6,15 +6,18 @@ come and go nothing."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
 from crucible.core.cycle import Placement, Purchase, Unplaced, Want, left, plan, shape
+from crucible.core.lives import mean_life_s
+from crucible.core.relaunch import Relaunch, remaining, said
 from crucible.core.step import held_leases
 from crucible.engine.context import Context
+from crucible.engine.past import past_of
 from crucible.engine.planner import Planner, purchase_of
 from crucible.engine.shelf import Shelf
 from crucible.model.attempt import Attempt, AttemptCreated
@@ -25,7 +28,7 @@ from crucible.model.job import Job, JobAllocated
 from crucible.model.lease import Lease, LeasePhase, LeaseRequested, Order, OrderPlaced
 from crucible.model.offer import Offer, Target
 from crucible.model.record import Allocation
-from crucible.model.spec import Mode
+from crucible.model.spec import JobSpec, Mode
 from crucible.model.task import Task, TaskPlaced
 from crucible.model.tree import Tally, TaskTree
 from crucible.model.units import MicroUsd
@@ -40,6 +43,19 @@ REST_PER_WORK = 4
 REST_MAX_S = 0.5
 # Everybody is looked at so often, whatever is offered: another server may have changed what a task holds.
 LOOK_AT_ALL = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a task wants, and what its next attempt should know."""
+
+    want: Want
+    resume_step: int | None = None
+    concession: str | None = None  # a limit that it cannot keep any more
+
+    @property
+    def hazard_per_hour(self) -> float | None:
+        return self.want.purchase.hazard_per_hour if self.want.purchase is not None else None
 
 
 class Placer:
@@ -95,41 +111,52 @@ class Placer:
     async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], claim: Claim) -> list[Offer]:
         """Returns what is left."""
         by_task = {tree.task.id: tree for tree in trees}
-        wants = [await self._want_of(tree) for tree in trees]
+        asks = {tree.task.id: await self._ask_of(tree) for tree in trees}
+        wants = [ask.want for ask in asks.values()]
         made = plan(wants, offers)
         check_plan(made, wants, offers)
         for placement in made.placements:
-            await self._commit(by_task[placement.task_id], placement, claim)
+            await self._commit(by_task[placement.task_id], placement, asks[placement.task_id], claim)
         await self._explain(by_task, made.unplaced, claim)
         return left(offers, made)
 
-    async def _want_of(self, tree: TaskTree) -> Want:
+    async def _ask_of(self, tree: TaskTree) -> Ask:
         spec, held = self._context.spec_of(tree.job), held_leases(tree)
-        whole = Want(tree.task.id, spec, tuple(lease.id for lease in held))
+        whole, past = Want(tree.task.id, spec, tuple(lease.id for lease in held)), await past_of(self._context, tree)
         if not self._buys or (held and len(held) == self._gang_size(tree)):
-            return whole
-        found = await self._planner.purchase(spec)
+            return Ask(whole, past.saved_step)
+        rest = remaining(spec, past)
+        found = await self._best_buy(tree, rest)
         if found is None:
-            return replace(whole, why_not=f"waits: {await self._planner.why_nothing(spec)}")
-        if self._context.seller(found.first.target).facts.counts_stock:
-            return whole
-        purchase = purchase_of(found)
-        return replace(whole, held=self._alike(tree, held, purchase), purchase=purchase)
+            return Ask(replace(whole, why_not=f"waits: {await self._planner.why_nothing(rest)}"))
+        concession = said(found, rest, self._context.clock.now())
+        if self._context.seller(found.way.first.target).facts.counts_stock:
+            return Ask(whole, past.saved_step, concession)
+        purchase = purchase_of(found.way)
+        want = replace(whole, held=self._alike(tree, held, purchase), purchase=purchase)
+        return Ask(want, past.saved_step, concession)
+
+    async def _best_buy(self, tree: TaskTree, rest: JobSpec) -> Relaunch | None:
+        """For what is left of the job. Its limits hold; only one that has run already goes on without them."""
+        if tree.job.started_at is not None:
+            return await self._planner.relaunch(rest)
+        found = await self._planner.purchase(rest)
+        return None if found is None else Relaunch(found)
 
     def _gang_size(self, tree: TaskTree) -> int:
         """Of the gang that the task had last: what it holds of that may be all it needs."""
         return len(tree.attempt.leases) if tree.attempt else shape(self._context.spec_of(tree.job).resources).nodes
 
     def _alike(self, tree: TaskTree, held: Sequence[Lease], purchase: Purchase) -> tuple[LeaseId, ...]:
-        """What the task holds of the very kind that is bought: a gang is of one kind, in one place."""
-        kinds = {order.id: (order.target, order.instance_type, order.zone) for order in tree.orders}
-        kind = purchase.offer.target, purchase.offer.instance_type, purchase.zone
+        """What the task holds of the very kind that is bought: a gang is of one kind, in one place and market."""
+        kinds = {order.id: (order.target, order.instance_type, order.zone, order.is_spot) for order in tree.orders}
+        kind = purchase.offer.target, purchase.offer.instance_type, purchase.zone, purchase.offer.is_spot
         return tuple(lease.id for lease in held if kinds.get(lease.order_id) == kind)
 
     # --- committing -------------------------------------------------------------------------------
 
-    async def _commit(self, tree: TaskTree, placement: Placement, claim: Claim) -> None:
-        changes, records = self._gang(tree, placement)
+    async def _commit(self, tree: TaskTree, placement: Placement, ask: Ask, claim: Claim) -> None:
+        changes, records = self._gang(tree, placement, ask)
         try:
             await self._context.store.commit(changes, records, label="cycle.place", claim=claim)
         except StaleVersion:
@@ -138,10 +165,10 @@ class Placer:
         self._planner.look_again()
         self._context.tell(tree.job.id, tree.task.id, changes)
 
-    def _gang(self, tree: TaskTree, placement: Placement) -> tuple[list[Change], tuple[Allocation, ...]]:
+    def _gang(self, tree: TaskTree, placement: Placement, ask: Ask) -> tuple[list[Change], tuple[Allocation, ...]]:
         """One attempt with all its leases: what is held, and one order for the rest."""
         context, now = self._context, self._context.clock.now()
-        bought, records = ([], ()) if placement.offer is None else self._purchase(tree, placement, placement.offer)
+        bought, records = self._purchase(tree, placement, placement.offer, ask) if placement.offer else ([], ())
         facts = context.facts(tree.leases) if placement.offer is None else context.seller(placement.offer.target).facts
         deadline = now + context.policy.order_limit + facts.boot_time
         attempt = Attempt(
@@ -152,14 +179,25 @@ class Placer:
             leases=(*placement.reuse, *(c.after.id for c in bought if isinstance(c.after, Lease))),
             created_at=now,
             deadline_at=deadline,
+            resume_step=ask.resume_step,
+            mean_life_s=self._mean_life_s(tree, placement, ask),
+            reason=ask.concession,
         )
-        task_changes = changed(tree.task, [TaskPlaced(now, attempt.id, deadline)], tasks.evolve)[1]
+        placed = TaskPlaced(now, attempt.id, deadline, ask.concession)
+        task_changes = changed(tree.task, [placed], tasks.evolve)[1]
         job_changes = () if placement.offer is None else self._allocated(tree, placement, placement.offer)
         records = tuple(replace(record, attempt_id=attempt.id) for record in records)
         return [*job_changes, *task_changes, born(attempt, AttemptCreated(now)), *bought], records
 
+    def _mean_life_s(self, tree: TaskTree, placement: Placement, ask: Ask) -> float | None:
+        """Of the gang: what it holds was bought with its own risk, what is bought now with the plan's."""
+        orders = {order.id: order for order in tree.orders}
+        held = [orders.get(lease.order_id) for lease in tree.leases if lease.id in placement.reuse]
+        hazards = [order.hazard_per_hour for order in held if order is not None]
+        return mean_life_s([*hazards, *([ask.hazard_per_hour] * placement.count)])
+
     def _purchase(
-        self, tree: TaskTree, placement: Placement, offer: Offer
+        self, tree: TaskTree, placement: Placement, offer: Offer, ask: Ask
     ) -> tuple[list[Change], tuple[Allocation, ...]]:
         context, now = self._context, self._context.clock.now()
         order = Order(
@@ -177,6 +215,7 @@ class Placer:
             body={},
             created_at=now,
             deadline_at=now + context.policy.order_limit,
+            hazard_per_hour=ask.hazard_per_hour,
         )
         leases = [self._lease(order, index) for index in range(placement.count)]
         hours = context.spec_of(tree.job).resources.estimated_hours

@@ -11,17 +11,21 @@ from crucible.core import admission, plan, prediction, spread, whynot
 from crucible.core.check import check_candidate, check_proposal
 from crucible.core.cooling import cooled
 from crucible.core.cycle import Purchase
+from crucible.core.lives import learned
 from crucible.core.offers import OfferTable, make_table, with_live
 from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
 from crucible.core.proposal import Candidate, Proposal
+from crucible.core.relaunch import Relaunch, relaunch, without
 from crucible.engine.answers import Answers, Planned, essence
 from crucible.engine.context import Context
+from crucible.engine.lives import Lives
 from crucible.engine.plan_view import listing_view, plan_view
 from crucible.engine.telemetry import Telemetry
 from crucible.model.catalog import Price
 from crucible.model.encoding import encode
+from crucible.model.lease import SpotLives
 from crucible.model.ledger import Cooldown
 from crucible.model.offer import Market, Offer
 from crucible.model.spec import JobSpec, Strategy
@@ -78,17 +82,14 @@ class Planner:
         self._overlay = overlay
         self._offers = offers
         self._telemetry = telemetry
-        self._priced: tuple[int, OfferTable] | None = None
+        self._lives = Lives(context)
+        self._priced: tuple[int, Sequence[SpotLives], OfferTable] | None = None
         self._live: Live | None = None
         self._answers: Answers | None = None
 
     async def table(self) -> OfferTable:
         """Prices as told, and what is free on own machines, a second old at most."""
-        version, prices = await self._overlay()
-        if self._priced is None or version != self._priced[0]:
-            shipped = self._knowledge.table
-            self._priced, self._live = (version, with_prices(shipped, prices) if version else shipped), None
-        priced, now = self._priced[1], self._context.clock.monotonic()
+        priced, now = await self._learned(), self._context.clock.monotonic()
         if self._live is None or now - self._live.looked_at > OFFERS_FRESH_S:
             offers, wall = await self._offers(), self._context.clock.now()
             cooldowns = tuple(await self._context.store.cooldowns(wall))
@@ -99,6 +100,15 @@ class Planner:
                 table = cooled(with_live(priced, offers, wall), cooldowns)
                 self._live = Live(now, now, offers, cooldowns, table)
         return self._live.table
+
+    async def _learned(self) -> OfferTable:
+        """What is shipped, with the newest prices and what machines lived through."""
+        (version, prices), lives = await self._overlay(), await self._lives.known()
+        if self._priced is None or (version, lives) != self._priced[:2]:
+            shipped = self._knowledge.table
+            table = learned(with_prices(shipped, prices) if version else shipped, lives)
+            self._priced, self._live = (version, lives, table), None
+        return self._priced[2]
 
     def look_again(self) -> None:
         """Something was bought or refused: what was seen a second ago is old."""
@@ -116,6 +126,17 @@ class Planner:
         found = plan.purchase(question, answers.table, answers.book)
         if found is not None:
             check_candidate(found, spec, 1, answers.now)
+        return found
+
+    async def relaunch(self, spec: JobSpec) -> Relaunch | None:
+        """The same for a job that is under way, of which `spec` is left."""
+        answers, asked = await self._current(), essence(spec)
+        return answers.relaunch(asked, lambda: self._relaunch(asked, answers))
+
+    def _relaunch(self, spec: JobSpec, answers: Answers) -> Relaunch | None:
+        found = relaunch(self._question(spec, None, answers.now), answers.table, answers.book)
+        if found is not None:
+            check_candidate(found.way, without(spec, found.given_up), 1, answers.now)
         return found
 
     async def why_nothing(self, spec: JobSpec) -> str:
@@ -204,4 +225,4 @@ def purchase_of(candidate: Candidate) -> Purchase:
         price_per_hour=listing.price or MicroUsd(0),
         is_spot=listing.market is Market.SPOT,
     )
-    return Purchase(offer, listing.zone, candidate.nodes)
+    return Purchase(offer, listing.zone, candidate.nodes, listing.hazard_per_hour if offer.is_spot else None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from crucible.core import lease as leases
+from crucible.core.cooling import is_news, rests
 from crucible.core.step import retire
 from crucible.engine.accounts import Accounts
 from crucible.engine.consoles import Consoles
@@ -15,6 +16,8 @@ from crucible.model.change import Change, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
 from crucible.model.ids import LeaseId, MachineId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order
+from crucible.model.ledger import Cooldown
+from crucible.model.record import Record
 from crucible.ports.seller import Reaps, Seller
 from crucible.ports.store import Claim
 
@@ -116,7 +119,8 @@ class Poller:
         events = leases.decide(lease, seen, context.clock.now(), context.policy, self._seller.facts)
         after, changes = changed(lease, events, leases.evolve)
         if changes:
-            await self._commit([*changes, *await self._retired(after)])
+            resting = await self._resting(after, changes)
+            await self._commit([*changes, *await self._retired(after)], records=resting)
         if changes or self._needs_a_look(after):
             context.tell_lease(after)
         if after.phase is LeasePhase.CLOSED:
@@ -131,9 +135,18 @@ class Poller:
         node = await self._context.store.node(lease.node_id)
         return retire(node, lease.reason or "the lease is closed", self._context.clock.now())
 
-    async def _commit(self, changes: Sequence[Change], claim: Claim | None = None) -> None:
+    async def _resting(self, lease: Lease, changes: Sequence[Change]) -> Sequence[Cooldown]:
+        """What is not bought again for a while, if the machine was taken back."""
+        if not any(is_news(change) for change in changes):
+            return ()
+        order, _ = await self._context.store.order(lease.order_id)
+        return rests(changes, [order], self._context.clock.now(), self._context.policy)
+
+    async def _commit(
+        self, changes: Sequence[Change], claim: Claim | None = None, records: Sequence[Record] = ()
+    ) -> None:
         try:
-            await self._context.store.commit(changes, label="lease.seen", claim=claim)
+            await self._context.store.commit(changes, records, label="lease.seen", claim=claim)
         except (StaleVersion, StaleClaim):
             pass  # somebody else knows better; the next look sees it
 

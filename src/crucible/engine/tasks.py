@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from crucible.core import job as jobs
+from crucible.core.cooling import rests
 from crucible.core.step import advance
 from crucible.engine.context import Context
 from crucible.engine.telemetry import Telemetry
@@ -37,7 +38,8 @@ class TaskReconciler:
                 changes = advance(tree, context.view(tree.job, tree.leases))
                 if not changes:
                     return
-                await context.store.commit(changes, label="task.step", claim=claim)
+                resting = rests(changes, tree.orders, context.clock.now(), context.policy)
+                await context.store.commit(changes, resting, label="task.step", claim=claim)
                 self._tell(tree, changes)
         except StaleVersion:
             context.wakes.wake("task", task_id)

@@ -67,6 +67,8 @@ class Attempt:
     master_addr: str | None = None
     master_port: int | None = None
     resume_step: int | None = None  # the newest checkpoint known when it was made; the node looks again
+    saved_step: int | None = None  # the newest checkpoint that it committed itself
+    mean_life_s: float | None = None  # between interruptions of the gang, as it was bought; None: it stays
     stop_outcome: Outcome | None = None  # why it is being stopped, and how it will then have ended
     outcome: Outcome | None = None
     reason: str | None = None

@@ -79,7 +79,7 @@ class Lease:
     delete_tries: int = 0
     reason: str | None = None
     version: int = 0
-    was_taken: bool = False  # spot: its seller wanted the machine back
+    was_taken: bool = False  # its seller wanted the machine back, or it vanished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

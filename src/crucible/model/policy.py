@@ -18,6 +18,10 @@ class Policy:
     run_limit: timedelta = timedelta(days=90)  # where the user gave no timeout: nothing runs unseen for ever
     stop_grace: timedelta = timedelta(seconds=30)  # between SIGTERM and SIGKILL: time to write a checkpoint
     stop_margin: timedelta = timedelta(seconds=30)  # for the node to say so
+    # What a stopped rank has saved is still being stored: a healthy node may take so long for it.
+    save_limit: timedelta = timedelta(minutes=10)
+    # A signed address of storage: an agent asks anew at half of it, so that it always has half to spare.
+    signature_life: timedelta = timedelta(hours=1)
     # The node measures the user's timeout itself; the server steps in only if the node does not.
     timeout_margin: timedelta = timedelta(seconds=60)
     delete_retry: timedelta = timedelta(seconds=2)  # first pause after a failed delete; doubles up to the next line
@@ -27,11 +31,14 @@ class Policy:
     capacity_retry: timedelta = timedelta(seconds=5)  # look again for a free place, if nothing woke us before
     refused_retry: timedelta = timedelta(seconds=1)  # the next best offer, after one was refused
     loss_pause_max: timedelta = timedelta(seconds=60)
-    loss_limit: int = 100  # a task that loses its machine so often has another problem
+    loss_limit: int = 100  # a task that loses its machine so often, and gets nowhere, has another problem
+    real_run: timedelta = timedelta(minutes=5)  # who ran for so long has got somewhere, checkpoint or not
     boot_limit: int = 8  # so many gangs in a row that never came up: it is not bad luck
     # An offer that was refused is not asked for again for so long: sold out, malformed, not allowed to.
     capacity_cooldown: timedelta = timedelta(minutes=3)
     rejected_cooldown: timedelta = timedelta(hours=1)
     credentials_cooldown: timedelta = timedelta(minutes=5)
+    # A spot machine was taken back: the next one of its kind would soon go the same way.
+    taken_cooldown: timedelta = timedelta(minutes=10)
     price_refresh: timedelta = timedelta(minutes=15)
     price_stale: timedelta = timedelta(hours=1)  # older prices are used, and said to be old

@@ -34,7 +34,7 @@ class Task:
     reason: str | None = None
     attempts: int = 0  # started so far; the next one has this number
     failures: int = 0  # of the user's code: what `retry.limit` counts
-    losses: int = 0  # machines lost, orders refused: never counted against the user
+    losses: int = 0  # machines lost since it last got anywhere: never counted against the user
     boots_failed: int = 0  # machines that were bought and never came up: they cost money for nothing
     attempt_id: AttemptId | None = None  # the live one
     not_before: datetime | None = None  # a retry waits until then
@@ -55,6 +55,7 @@ class TaskPlaced:
     at: datetime
     attempt_id: AttemptId
     deadline_at: datetime
+    reason: str | None = None  # what is worth saying of the place: a limit that it cannot keep any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class TaskRetried:
     counts_as_failure: bool
     counts_as_loss: bool
     counts_as_failed_boot: bool = False
+    made_progress: bool = False  # losses are counted from nothing again
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from crucible.model.ids import JobId
@@ -76,6 +76,7 @@ _CHECKPOINTS = Sql(
     .where(r.checkpoints.c.lineage == bindparam("lineage"))
     .order_by(r.checkpoints.c.step, r.checkpoints.c.id)
 )
+_NEWEST_STEP = Sql(select(func.max(r.checkpoints.c.step)).where(r.checkpoints.c.lineage == bindparam("lineage")))
 
 
 def artifacts(tx: Transaction, job_id: JobId) -> Sequence[Artifact]:
@@ -85,6 +86,11 @@ def artifacts(tx: Transaction, job_id: JobId) -> Sequence[Artifact]:
 def checkpoints(tx: Transaction, lineage: JobId) -> Sequence[Checkpoint]:
     """By step; the same step saved again comes after."""
     return CHECKPOINTS.unpack_all(tx.rows(_CHECKPOINTS, lineage=lineage))
+
+
+def newest_step(tx: Transaction, lineage: JobId) -> int | None:
+    row = tx.row(_NEWEST_STEP, lineage=lineage)
+    return None if row is None else row[0]
 
 
 # --- beats and progress: the newest wins --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from crucible.model.catalog import Price
 from crucible.model.change import Change
 from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, MachineId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.job import Job
-from crucible.model.lease import Lease, Node, Order
+from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.task import Task
@@ -17,7 +17,7 @@ from crucible.model.tree import Tally, TaskTree
 from crucible.model.units import MicroUsd
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
-from crucible.store import commits, entities, lists, money, people, plans, prices, records, submissions, trees
+from crucible.store import commits, entities, lists, lives, money, people, plans, prices, records, submissions, trees
 from crucible.store.claims import Claims
 from crucible.store.prices import save as save_prices
 from crucible.store.runner import Runner
@@ -72,6 +72,9 @@ class SqlStore:
     async def job_leases(self, job_id: JobId) -> Sequence[Lease]:
         return await self._runner.read(lambda tx: lists.job_leases(tx, job_id))
 
+    async def job_orders(self, job_id: JobId) -> Sequence[Order]:
+        return await self._runner.read(lambda tx: lists.job_orders(tx, job_id))
+
     async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
         return await self._runner.snapshot(lambda tx: trees.node_work(tx, node_id))
 
@@ -104,6 +107,9 @@ class SqlStore:
 
     async def checkpoints(self, lineage: JobId) -> Sequence[Checkpoint]:
         return await self._runner.read(lambda tx: records.checkpoints(tx, lineage))
+
+    async def newest_step(self, lineage: JobId) -> int | None:
+        return await self._runner.read(lambda tx: records.newest_step(tx, lineage))
 
     async def progress(self, job_id: JobId) -> Sequence[Progress]:
         return await self._runner.read(lambda tx: records.progress(tx, job_id))
@@ -225,6 +231,9 @@ class SqlStore:
 
     async def cooldowns(self, now: datetime) -> Sequence[Cooldown]:
         return await self._runner.read(lambda tx: money.cooldowns(tx, now))
+
+    async def spot_lives(self, since: datetime, now: datetime) -> Sequence[SpotLives]:
+        return await self._runner.read(lambda tx: lives.spot_lives(tx, since, now))
 
     # --- plans and what came of them ----------------------------------------------------------------------------
 

@@ -196,6 +196,8 @@ attempts = Table(
     moment("started_at", null=True),
     moment("ended_at", null=True),
     whole("version"),
+    big("saved_step", null=True),
+    number("mean_life_s", null=True),
     known("phase", AttemptPhase),
     known("stop_outcome", Outcome),
     known("outcome", Outcome),
@@ -251,9 +253,11 @@ orders = Table(
     word("reason", null=True),
     whole("version"),
     Column("zone", Text, nullable=False, server_default=""),
+    number("hazard_per_hour", null=True),
     known("phase", OrderPhase),
 )
 Index("ix_orders_of_task", orders.c.task_id)
+partial_index("ix_orders_spot", orders.c.created_at, where="is_spot")
 partial_index(
     "ix_orders_unsettled", orders.c.provider, orders.c.created_at, where=f"phase IN ({words(UNSETTLED_ORDERS)})"
 )
@@ -283,6 +287,7 @@ leases = Table(
     whole("delete_tries"),
     word("reason", null=True),
     whole("version"),
+    Column("was_taken", Boolean, nullable=False, server_default=false()),
     known("phase", LeasePhase),
     UniqueConstraint("order_id", "index"),
 )
