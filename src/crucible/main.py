@@ -84,6 +84,7 @@ class Settings:
     price_files: tuple[Path, ...] = ()
     providers: tuple[str, ...] = ("local",)
     claim_ttl: timedelta = CLAIM_TTL
+    silence: timedelta = Policy().silence
 
     @property
     def database_url(self) -> str:
@@ -138,6 +139,7 @@ def named(context: click.Context, option: click.Parameter, value: str) -> tuple[
     help="Where machines may be bought, with commas: local,aws.",
 )
 @click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
+@click.option("--silence", type=click.FloatRange(1, 600), default=Policy().silence.total_seconds(), hidden=True)
 def server_command(
     data_dir: Path,
     host: str,
@@ -150,6 +152,7 @@ def server_command(
     price_files: tuple[Path, ...],
     providers: tuple[str, ...],
     claim_ttl: float,
+    silence: float,
 ) -> None:
     """Run a Crucible server in the foreground.
 
@@ -173,6 +176,7 @@ def server_command(
         price_files=price_files,
         providers=providers,
         claim_ttl=timedelta(seconds=claim_ttl),
+        silence=timedelta(seconds=silence),
     )
     try:
         run(settings)
@@ -234,7 +238,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         keys=keys,
         hub=hub,
         wakes=Wakes(),
-        policy=Policy(),
+        policy=policy_of(settings),
         server_id=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
         url=url,
         agent_sha256=agent_sha256,
@@ -287,6 +291,11 @@ async def nothing_left_behind(store: Store, enabled: Collection[str]) -> None:
             f"machines are held or being bought in {', '.join(left)}, which this server is not to use: enable it "
             "(--provider, CRUCIBLE_AWS_REGIONS) until they are given back; cancel their jobs to give them back now"
         )
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Nodes report ten times before their silence means anything."""
+    return Policy(silence=settings.silence, report_every=settings.silence / 10)
 
 
 def surroundings(settings: Settings, url: str, deployment: str, clock: SystemClock) -> Surroundings:

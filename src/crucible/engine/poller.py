@@ -14,7 +14,7 @@ from crucible.engine.consoles import Consoles
 from crucible.engine.context import Context, log
 from crucible.model.change import Change, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
-from crucible.model.ids import LeaseId, MachineId
+from crucible.model.ids import LeaseId, MachineId, NodeId, TaskId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order
 from crucible.model.ledger import Cooldown
 from crucible.model.record import Record
@@ -52,6 +52,8 @@ class Poller:
         self._leftovers: dict[str, int] = {}
         self._tidies_at = 0.0  # monotonic; what was seen once is looked for again at once
         self._looked_at_all: float | None = None
+        self._nodes: dict[NodeId, TaskId] = {}  # those that this server looks after
+        self._listened_to_all: float = 0.0
 
     async def run(self) -> None:
         """For ever; one server at a time per seller."""
@@ -60,7 +62,9 @@ class Poller:
             seen = context.hub.counter(name)
             claim = await context.store.claim(f"poll:{self._name}", context.server_id, context.claim_ttl)
             wait, began = FIRST_CALM_S, context.clock.monotonic()
-            if claim is not None:
+            if claim is None:
+                self._nodes = {}  # another server looks after them
+            else:
                 try:
                     wait = await self.sweep()
                 except (ProviderError, TimeoutError, OSError, StaleVersion) as error:
@@ -72,6 +76,23 @@ class Poller:
             await context.clock.sleep(rest)
             await context.hub.wait(name, seen, wait - rest)
 
+    async def listen(self) -> None:
+        """For ever: wakes the tasks whose nodes have fallen silent, whether the seller answers or not."""
+        while True:
+            await self._context.clock.sleep(self._context.policy.report_every.total_seconds())
+            for task_id in self._silent():
+                self._context.wakes.wake("task", task_id)
+
+    def _silent(self) -> list[TaskId]:
+        """Those not heard here may have been heard elsewhere: the task knows when it looks, but not at every turn."""
+        heard_at, now = self._context.heard_at, self._context.clock.monotonic()
+        is_turn = now - self._listened_to_all >= LOOK_AT_ALL_S
+        self._listened_to_all = now if is_turn else self._listened_to_all
+        latest = now - self._context.policy.silence.total_seconds()
+        return [
+            task_id for node, task_id in self._nodes.items() if heard_at.get(node, latest if is_turn else now) <= latest
+        ]
+
     async def sweep(self) -> float:
         """Returns the seconds until the next look."""
         context, provider, region = self._context, self._seller.name, self._seller.region
@@ -82,6 +103,7 @@ class Poller:
         context.failpoint("list.after")
         open_leases = await context.store.open_leases(provider, region)
         orders = await context.store.open_orders(provider, region)
+        self._nodes = {lease.node_id: lease.task_id for lease in open_leases if lease.node_id is not None}
         await self._accounts.enter(machines, open_leases)
         owned = await self._observe(open_leases, machines)
         await self._remember_look()
