@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from crucible.train.checkpoint_store import CheckpointStore, CorruptCheckpoint
+from crucible.train.checkpoint_request import CorruptCheckpoint
+from crucible.train.checkpoint_store import CheckpointStore
 
 KILLS = 60
 

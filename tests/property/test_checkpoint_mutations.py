@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crucible.train.checkpoint_store import Checkpoint, CheckpointStore, CorruptCheckpoint
+from crucible.train.checkpoint_request import CorruptCheckpoint
+from crucible.train.checkpoint_store import Checkpoint, CheckpointStore
 
 PARTS = {"weights.bin": bytes(range(200)), "optimizer/state": b"momentum" * 9, "empty": b""}
 

@@ -7,7 +7,7 @@ stops; anywhere else it reports nothing and breaks nothing. Standard library onl
     for step in range(start.step if start else 0, 1000):
         ...
         train.log(step, loss=loss)
-        if step % 100 == 0:
+        if train.should_checkpoint():
             train.save_checkpoint("model.npz", step)
         if train.should_stop():
             break
@@ -16,8 +16,11 @@ stops; anywhere else it reports nothing and breaks nothing. Standard library onl
 from __future__ import annotations
 
 from . import plugins
+from .background import Saving
 from .callback import Callbacks, callbacks
-from .checkpoint_store import Checkpoint, CheckpointError
+from .checkpoint_request import CheckpointError
+from .checkpoint_store import Checkpoint
+from .pace import should_checkpoint
 from .reporting import log, progress
 from .run_info import Run, init
 from .saving import checkpoint_at, checkpoints, latest_checkpoint, save_checkpoint
@@ -28,6 +31,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Run",
+    "Saving",
     "callbacks",
     "checkpoint_at",
     "checkpoints",
@@ -37,5 +41,6 @@ __all__ = [
     "plugins",
     "progress",
     "save_checkpoint",
+    "should_checkpoint",
     "should_stop",
 ]

@@ -10,7 +10,7 @@ import time
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from .checkpoint_manifest import MAX_PARTS, PIECE_BYTES, Manifest, Part
-from .durable import copy_hashed, file_pieces, sync_folder
+from .durable import copy_hashed, copy_quickly, file_pieces, settle, sync_folder
 
 # Coarser than the time stamps of any file system in use: a file changed within it may look unchanged.
 STAMP_S = 0.1
@@ -45,15 +45,40 @@ def find_source(path: str) -> Source:
 
 def copy_parts(source: Source, target: str) -> Tuple[Part, ...]:
     """Copy everything into the new folder `target` and flush it."""
-    os.makedirs(target)
-    parts = []
-    for name, path in source.files:
-        copy = os.path.join(target, *name.split("/"))
-        os.makedirs(os.path.dirname(copy), exist_ok=True)
-        parts.append(Part(name, *copy_hashed(path, copy, PIECE_BYTES)))
-    for folder, _, _ in os.walk(target):
-        sync_folder(folder)
+    parts = [Part(name, *copy_hashed(path, copy, PIECE_BYTES)) for name, path, copy in _copies(source, target)]
+    _sync_tree(target)
     return tuple(parts)
+
+
+def take_parts(source: Source, target: str) -> None:
+    """Copy everything into the new folder `target`, quickly; `settle_parts` hashes and flushes it."""
+    for _, path, copy in _copies(source, target):
+        copy_quickly(path, copy)
+
+
+def settle_parts(source: Source, target: str) -> Tuple[Part, ...]:
+    """What `take_parts` copied, whatever has become of the source since."""
+    parts = [Part(name, *settle(_inside(target, name), PIECE_BYTES)) for name, _ in source.files]
+    _sync_tree(target)
+    return tuple(parts)
+
+
+def _copies(source: Source, target: str) -> Iterator[Tuple[str, str, str]]:
+    """Part name, path, and where its copy goes, in a folder that is there."""
+    os.makedirs(target)
+    for name, path in source.files:
+        copy = _inside(target, name)
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        yield name, path, copy
+
+
+def _inside(folder: str, name: str) -> str:
+    return os.path.join(folder, *name.split("/"))
+
+
+def _sync_tree(top: str) -> None:
+    for folder, _, _ in os.walk(top):
+        sync_folder(folder)
 
 
 def check_sizes(folder: str, manifest: Manifest) -> None:
@@ -89,7 +114,9 @@ class PartHashes:
 
     def forget(self, folder: str) -> None:
         prefix = os.path.realpath(folder) + os.sep
-        self._known = {path: known for path, known in self._known.items() if not path.startswith(prefix)}
+        for path in list(self._known):  # another thread may remember something meanwhile
+            if path.startswith(prefix):
+                self._known.pop(path, None)
 
     def _remember(self, path: str, info: os.stat_result, pieces: Tuple[str, ...]) -> None:
         if time.time() - max(info.st_mtime, info.st_ctime) > STAMP_S:
@@ -110,7 +137,7 @@ def _raise(error: OSError) -> None:
 
 
 def _check_size(base: str, part: Part) -> Tuple[str, os.stat_result]:
-    path = os.path.join(base, *part.name.split("/"))
+    path = _inside(base, part.name)
     try:
         info = os.lstat(path)
     except OSError as error:

@@ -9,8 +9,10 @@ import shutil
 import time
 from typing import Iterator, List, Set
 
-from .checkpoint_manifest import InvalidManifest, decode
-from .checkpoint_store import DRAFT, MANIFEST, PARTS, TMP, CheckpointStore
+from .checkpoint_layout import DRAFT, PARTS, TMP, editions, is_manifest
+from .checkpoint_manifest import InvalidManifest
+from .checkpoint_shards import list_names, read_manifest
+from .checkpoint_store import CheckpointStore
 
 MIN_KEEP = 2
 # A save that has written nothing for so long is dead.
@@ -18,17 +20,22 @@ STALE_S = 3600.0
 
 
 def retain(store: CheckpointStore, keep: int) -> List[int]:
-    """Remove what is older than the newest `keep` valid checkpoints; returns the steps removed, newest first."""
-    wanted, seen = max(keep, MIN_KEEP), 0
-    steps = store.steps()
-    for place, step in enumerate(steps):
-        seen += store.is_valid(step)
-        if seen == wanted:
-            old = [step for step in steps[place + 1 :] if _has_manifest(store, step)]
-            for step in old:
-                store.discard(step)
-            return old
-    return []
+    """Remove what is older than the newest `keep` valid checkpoints; returns the steps removed, newest first. Of steps
+    that lack shards the newest `keep` stay: here the others may never come, where ranks of other machines save them."""
+    wanted = max(keep, MIN_KEEP)
+    valid, pending, old = 0, 0, []
+    for step in store.steps():
+        found = editions(list_names(store.folder(step)))
+        is_pending = not any(edition.is_complete for edition in found)
+        if found and (valid == wanted or (is_pending and pending == wanted)):
+            old.append(step)
+        elif found and is_pending:
+            pending += 1
+        elif valid < wanted:
+            valid += store.is_valid(step)
+    for step in old:
+        store.discard(step)
+    return old
 
 
 def sweep(store: CheckpointStore, stale_s: float = STALE_S) -> None:
@@ -45,19 +52,14 @@ def sweep(store: CheckpointStore, stale_s: float = STALE_S) -> None:
                 os.rmdir(folder)
 
 
-def _has_manifest(store: CheckpointStore, step: int) -> bool:
-    return os.path.exists(os.path.join(store.folder(step), MANIFEST))
-
-
 def _used_names(folder: str) -> Set[str]:
     """Empty if nothing was committed. An unreadable manifest protects everything: it may be read again one day."""
+    names = list_names(folder)
+    manifests = [name for name in names if is_manifest(name)]
     try:
-        with open(os.path.join(folder, MANIFEST), "rb") as file:
-            return {MANIFEST, decode(file.read()).root}
-    except FileNotFoundError:
-        return set()
+        return {read_manifest(folder, name).manifest.root for name in manifests} | set(manifests)
     except (OSError, InvalidManifest):
-        return set(os.listdir(folder))
+        return set(names)
 
 
 def _leftovers(folder: str, used: Set[str]) -> Iterator[str]:

@@ -1,106 +1,116 @@
 """Checkpoints in a folder, committed in two phases: the parts first, the manifest last. Whatever a crash leaves
 behind is either a whole checkpoint or none. Trusts no hint of which is the newest: it looks, newest first, and checks.
 
-    step-000000300/
-        parts-5f0c…/        the files, renamed from .tmp-5f0c… when all were flushed
-        manifest.json       names, sizes and SHA-256; linked into place, the first commit wins
-"""
+A checkpoint is one manifest, or all shards of one attempt: those of different attempts are never mixed."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
-import json
 import os
-import re
-import secrets
 import shutil
 import time
-import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .checkpoint_manifest import (
-    MAX_MANIFEST_BYTES,
-    MAX_METADATA_BYTES,
-    InvalidManifest,
-    Manifest,
-    Origin,
-    decode,
-    encode,
+from .checkpoint_draft import Draft
+from .checkpoint_layout import MANIFEST, editions, folder_name, is_manifest, shard_name, step_of
+from .checkpoint_manifest import InvalidManifest, Manifest, Origin, Part, encode
+from .checkpoint_parts import BadSource, CorruptParts, PartHashes, Source, check_sizes, find_source
+from .checkpoint_request import (
+    CheckpointError,
+    CorruptCheckpoint,
+    FilePath,
+    check_place,
+    explained,
+    store_path,
+    valid_metadata,
+    valid_step,
 )
-from .checkpoint_parts import BadSource, CorruptParts, PartHashes, Source, check_sizes, copy_parts, find_source
-from .durable import make_folder, publish, sync_folder, write_new
-from .numbers import plain
+from .checkpoint_shards import Shard, list_names, read_edition, read_manifest
+from .durable import sync_folder
 
-MANIFEST = "manifest.json"
-DRAFT = ".manifest-"
-TMP = ".tmp-"
-PARTS = "parts-"
-
-_STEP = re.compile(r"step-(\d{9,18})\Z")
-MAX_STEP = 10**18 - 1
-
-FilePath = Union[str, "os.PathLike[str]"]
-
-
-class CheckpointError(Exception):
-    """A checkpoint could not be saved or read; nothing was half-committed. The message says what to do."""
-
-
-class CorruptCheckpoint(CheckpointError):
-    """It is there, but it is not what was saved."""
-
-    def __init__(self, step: int, reason: str) -> None:
-        super().__init__("the checkpoint of step {} is not usable: {}".format(step, reason))
-        self.step = step
-        self.reason = reason
+# Outside Crucible, and of those who only look.
+ALONE = Origin()
 
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """All but `shards` and `size_bytes` speaks of one shard: this rank's own where as many ranks run as saved, else the
+    first. What a sharded save returns knows no other shard than its own."""
+
     step: int
     uri: str
     path: Path  # what was saved: the file, or the folder
-    size_bytes: int
+    size_bytes: int  # of all `shards`
     manifest_sha256: str
     created_ms: int
     origin: Origin
     metadata: Dict[str, Any]
+    shards: Tuple[Path, ...]  # in the order of the ranks that saved them; one if it was not sharded
+    shard: int = 0
+    shard_count: int = 1
 
 
-def store_path(location: str) -> str:
-    """The folder that `location` means: a path or a file:// URI. Raises CheckpointError for other kinds of storage."""
-    scheme, has_scheme, _ = location.partition("://")
-    if not has_scheme:
-        return os.path.abspath(location)
-    address = urllib.parse.urlsplit(location)
-    if scheme.lower() != "file" or address.netloc not in ("", "localhost") or not address.path.startswith("/"):
-        raise CheckpointError(
-            "checkpoints cannot be kept at {}: give a folder as a path or as file:///absolute/path".format(location)
-        )
-    return os.path.abspath(urllib.parse.unquote(address.path, errors="surrogateescape"))
+class Save(NamedTuple):
+    """What is to be committed, apart from the content."""
+
+    step: int
+    metadata: Dict[str, Any]
+    is_sharded: bool
+
+
+class Taken(NamedTuple):
+    """Content that was copied into the store, to be committed later."""
+
+    save: Save
+    source: Source
+    draft: Draft
 
 
 class CheckpointStore:
-    def __init__(self, location: str) -> None:
+    """`origin` is who saves and who looks."""
+
+    def __init__(self, location: str, origin: Origin = ALONE) -> None:
         self.root = store_path(location)
+        self.origin = origin
         self._hashes = PartHashes()
+        self._own_roots: Set[str] = set()
 
     def commit(
-        self, source: FilePath, step: int, metadata: Optional[Mapping[str, Any]] = None, origin: Optional[Origin] = None
+        self, source: FilePath, step: int, metadata: Optional[Mapping[str, Any]] = None, *, is_sharded: bool = False
     ) -> Checkpoint:
-        """Save the file or folder `source` as the checkpoint of `step`. If that step has a valid one, that one is
-        returned and nothing is written. Raises CheckpointError."""
-        checked, facts = valid_step(step), _valid_metadata(metadata)
-        with _explained("step {} was not saved".format(checked), self.root):
-            existing = self.find(checked)
+        """Save the file or folder `source` as the checkpoint of `step`, or as this rank's shard of it. If that step has
+        a valid one, that one is returned and nothing is written. Raises CheckpointError."""
+        save = self._save(step, metadata, is_sharded)
+        with self._explained(save), contextlib.closing(Draft(self.folder(save.step))) as draft:
+            existing = self._existing(save)
             if existing is not None:
                 return existing
             found = self._find_source(os.fspath(source))
-            return self._commit(found, checked, facts, origin or Origin())
+            return self._publish(save, draft, draft.copy(found), found.is_folder)
+
+    def take(
+        self, source: FilePath, step: int, metadata: Optional[Mapping[str, Any]] = None, *, is_sharded: bool = False
+    ) -> Taken:
+        """The content of `source` as it is now, for `finish`; it may change afterwards. Raises CheckpointError."""
+        save = self._save(step, metadata, is_sharded)
+        draft = Draft(self.folder(save.step))
+        with self._explained(save), contextlib.ExitStack() as undo:
+            undo.callback(draft.close)
+            found = self._find_source(os.fspath(source))
+            draft.take(found)
+            undo.pop_all()
+        return Taken(save, found, draft)
+
+    def finish(self, taken: Taken) -> Checkpoint:
+        """As `commit`. Raises CheckpointError."""
+        with self._explained(taken.save), contextlib.closing(taken.draft) as draft:
+            existing = self._existing(taken.save)
+            if existing is not None:
+                return existing
+            return self._publish(taken.save, draft, draft.settle(taken.source), taken.source.is_folder)
 
     def find(self, step: int) -> Optional[Checkpoint]:
         """The checkpoint of `step` if it is there and every byte of it is right."""
@@ -111,18 +121,16 @@ class CheckpointStore:
 
     def verify(self, step: int) -> Checkpoint:
         """Reads every byte. Raises CorruptCheckpoint, also if there is none."""
-        return self._checked(
-            step, lambda folder, manifest: self._hashes.check(folder, manifest, is_memory_enough=False)
-        )
+        return self._checkpoint(self._checked(step, self._read_through))
 
     def glance(self, step: int) -> Checkpoint:
         """As `verify`, but of the parts only presence and size."""
-        return self._checked(step, check_sizes)
+        return self._checkpoint(self._checked(step, _measure))
 
     def is_valid(self, step: int) -> bool:
-        """As `verify`, but files that this store has hashed before and that did not change are not read again."""
+        """As `verify`, but what was hashed before and did not change is not read again."""
         try:
-            self._checked(step, lambda folder, manifest: self._hashes.check(folder, manifest, is_memory_enough=True))
+            self._checked(step, self._recall)
         except CorruptCheckpoint:
             return False
         return True
@@ -154,20 +162,29 @@ class CheckpointStore:
             return []
         except OSError as error:
             raise CheckpointError("the checkpoints in {} cannot be listed: {}".format(self.root, error)) from error
-        steps = [int(match.group(1)) for match in map(_STEP.match, names) if match]
-        return sorted((step for step in steps if _folder_name(step) in names), reverse=True)
+        return sorted((step for step in map(step_of, names) if step is not None), reverse=True)
 
     def folder(self, step: int) -> str:
-        return os.path.join(self.root, _folder_name(step))
+        return os.path.join(self.root, folder_name(step))
 
     def discard(self, step: int) -> None:
-        """Remove a checkpoint, its manifest first: half a removal is no checkpoint, never a wrong one."""
+        """Remove a checkpoint, its manifests first: half a removal is no checkpoint, never a wrong one."""
         folder = self.folder(step)
+        for name in filter(is_manifest, list_names(folder)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(folder, MANIFEST))
             sync_folder(folder)
         self._hashes.forget(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def _save(self, step: int, metadata: Optional[Mapping[str, Any]], is_sharded: bool) -> Save:
+        if is_sharded:
+            check_place(self.origin)
+        return Save(valid_step(step), valid_metadata(metadata), is_sharded)
+
+    def _explained(self, save: Save) -> ContextManager[None]:
+        return explained("step {} was not saved".format(save.step), self.root)
 
     def _find_source(self, path: str) -> Source:
         here = os.path.realpath(path)
@@ -175,124 +192,98 @@ class CheckpointStore:
             raise BadSource("the folder {} contains the checkpoints themselves; save another one".format(path))
         return find_source(path)
 
-    def _commit(self, source: Source, step: int, metadata: Dict[str, Any], origin: Origin) -> Checkpoint:
-        folder, nonce = self.folder(step), secrets.token_hex(8)
-        make_folder(folder)
-        tmp, root, draft = (os.path.join(folder, kind + nonce) for kind in (TMP, PARTS, DRAFT))
-        is_ours = False
+    def _existing(self, save: Save) -> Optional[Checkpoint]:
+        """The valid checkpoint of that step, or the shard of it that this process has saved already. One that another
+        process of the same attempt left without its siblings is saved anew: it may be of another course of training."""
         try:
-            parts = copy_parts(source, tmp)
-            os.rename(tmp, root)
-            manifest = Manifest(step, PARTS + nonce, parts, source.is_folder, _now_ms(), origin, metadata)
-            write_new(draft, encode(manifest))
-            sync_folder(folder)
-            is_ours = self._publish(draft, step)
-            sync_folder(folder)
-        finally:
-            _remove(draft)
-            for leftover in (tmp,) if is_ours else (tmp, root):
-                shutil.rmtree(leftover, ignore_errors=True)
-        if not is_ours:
-            return self.verify(step)
-        self._hashes.trust(root, parts)
-        return self._checkpoint(manifest, encode(manifest))
-
-    def _publish(self, draft: str, step: int) -> bool:
-        """False if another saver was first. A manifest that is not valid is replaced; should two savers replace it at
-        once, the later wins, and at every moment there is a valid one."""
-        target = os.path.join(self.folder(step), MANIFEST)
-        if publish(draft, target):
-            return True
-        if self.find(step) is not None:
-            return False
-        os.replace(draft, target)
-        return True
-
-    def _checked(self, step: int, check: Callable[[str, Manifest], None]) -> Checkpoint:
+            return self._checkpoint([self._own(self._checked(save.step, self._recall))])
+        except CorruptCheckpoint:
+            pass
+        if not save.is_sharded:
+            return None
         try:
-            data = self._read_manifest(step)
-            manifest = decode(data)
-            if manifest.step != step:
-                raise InvalidManifest("the manifest is that of step {}".format(manifest.step))
-            check(os.path.join(self.folder(step), manifest.root), manifest)
-        except (InvalidManifest, CorruptParts) as error:
-            raise CorruptCheckpoint(step, str(error)) from error
-        except OSError as error:
-            raise CorruptCheckpoint(step, "it cannot be read: {}".format(error)) from error
-        return self._checkpoint(manifest, data)
+            shard = read_manifest(self.folder(save.step), self._name(save))
+            self._recall(shard)
+        except (InvalidManifest, CorruptParts, OSError):
+            return None
+        return self._checkpoint([shard]) if shard.root in self._own_roots else None
 
-    def _read_manifest(self, step: int) -> bytes:
-        try:
-            with open(os.path.join(self.folder(step), MANIFEST), "rb") as file:
-                data = file.read(MAX_MANIFEST_BYTES + 1)
-        except FileNotFoundError:
-            raise InvalidManifest("it was never committed (no {})".format(MANIFEST)) from None
-        if len(data) > MAX_MANIFEST_BYTES:
-            raise InvalidManifest("the manifest is longer than {} bytes".format(MAX_MANIFEST_BYTES))
-        return data
+    def _publish(self, save: Save, draft: Draft, parts: Tuple[Part, ...], is_folder: bool) -> Checkpoint:
+        manifest = Manifest(
+            step=save.step,
+            root=draft.root_name,
+            parts=parts,
+            is_folder=is_folder,
+            created_ms=int(time.time() * 1000),
+            origin=self.origin,
+            metadata=save.metadata,
+            shard=self.origin.rank if save.is_sharded else 0,
+            shards=self.origin.world_size if save.is_sharded else 1,
+        )
+        if not draft.publish(manifest, self._name(save), lambda: save.is_sharded or self.find(save.step) is None):
+            return self.verify(save.step)
+        shard = Shard(self.folder(save.step), manifest, hashlib.sha256(encode(manifest)).hexdigest())
+        self._hashes.trust(shard.root, parts)
+        self._own_roots.add(shard.root)
+        return self._checkpoint([shard])
 
-    def _checkpoint(self, manifest: Manifest, data: bytes) -> Checkpoint:
-        folder = Path(self.folder(manifest.step))
-        root = folder / manifest.root
+    def _name(self, save: Save) -> str:
+        who = self.origin
+        return shard_name(who.attempt, who.rank, who.world_size) if save.is_sharded else MANIFEST
+
+    def _checked(self, step: int, check: Callable[[Shard], None]) -> Tuple[Shard, ...]:
+        """The shards of the newest edition that is complete and passes `check`."""
+        problem = None
+        folder = self.folder(step)
+        for edition in editions(list_names(folder)):
+            try:
+                shards = read_edition(folder, step, edition)
+                for shard in shards:
+                    check(shard)
+                return shards
+            except (InvalidManifest, CorruptParts) as error:
+                problem = problem or CorruptCheckpoint(step, str(error))
+            except OSError as error:
+                problem = problem or CorruptCheckpoint(step, "it cannot be read: {}".format(error))
+        raise problem or CorruptCheckpoint(step, "it was never committed (no {})".format(MANIFEST))
+
+    def _read_through(self, shard: Shard) -> None:
+        self._hashes.check(shard.root, shard.manifest, is_memory_enough=False)
+
+    def _recall(self, shard: Shard) -> None:
+        """A sibling in this attempt hashed its shard a moment ago, as this process did its own: reading everything back
+        after every save would cost each rank the whole checkpoint."""
+        if self._is_of_sibling(shard.manifest):
+            _measure(shard)
+        else:
+            self._hashes.check(shard.root, shard.manifest, is_memory_enough=True)
+
+    def _is_of_sibling(self, manifest: Manifest) -> bool:
+        saver, who = manifest.origin, self.origin
+        is_same_attempt = who.attempt > 0 and (saver.job_id, saver.attempt) == (who.job_id, who.attempt)
+        return is_same_attempt and manifest.shards > 1 and saver.rank != who.rank
+
+    def _own(self, shards: Sequence[Shard]) -> Shard:
+        is_same_gang = len(shards) == self.origin.world_size and 0 <= self.origin.rank < len(shards)
+        return shards[self.origin.rank if is_same_gang else 0]
+
+    def _checkpoint(self, shards: Sequence[Shard]) -> Checkpoint:
+        own = self._own(shards)
+        manifest = own.manifest
         return Checkpoint(
             step=manifest.step,
-            uri=folder.as_uri(),
-            path=root if manifest.is_folder else root / manifest.parts[0].name,
-            size_bytes=manifest.size_bytes,
-            manifest_sha256=hashlib.sha256(data).hexdigest(),
+            uri=Path(own.folder).as_uri(),
+            path=own.path,
+            size_bytes=sum(shard.manifest.size_bytes for shard in shards),
+            manifest_sha256=own.manifest_sha256,
             created_ms=manifest.created_ms,
             origin=manifest.origin,
             metadata=manifest.metadata,
+            shards=tuple(shard.path for shard in shards),
+            shard=manifest.shard,
+            shard_count=manifest.shards,
         )
 
 
-def _folder_name(step: int) -> str:
-    return "step-{:09d}".format(step)
-
-
-def valid_step(step: Any) -> int:
-    """`step` as a plain integer. Raises CheckpointError."""
-    try:
-        whole = int(step)
-    except (TypeError, ValueError):
-        raise CheckpointError("the step must be a whole number, not {!r}".format(step)) from None
-    if whole != step or not 0 <= whole <= MAX_STEP:
-        raise CheckpointError("the step must be a whole number from 0 on, not {!r}".format(step))
-    return whole
-
-
-def _valid_metadata(metadata: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-    try:
-        facts = plain(dict(metadata or {}))
-        size = len(json.dumps(facts))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise CheckpointError("the metadata must be JSON values: {}".format(error)) from error
-    if size > MAX_METADATA_BYTES:
-        raise CheckpointError(
-            "the metadata has {} bytes, more than {}: put it into a file of the checkpoint".format(
-                size, MAX_METADATA_BYTES
-            )
-        )
-    return dict(facts)
-
-
-@contextlib.contextmanager
-def _explained(what: str, root: str) -> Iterator[None]:
-    try:
-        yield
-    except BadSource as error:
-        raise CheckpointError("{}: {}".format(what, error)) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "no space left in {}; free some, or keep fewer checkpoints (checkpoint.keep in the job)".format(root)
-            raise CheckpointError("{}: {}".format(what, hint)) from error
-        raise CheckpointError("{}: {}".format(what, error)) from error
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
+def _measure(shard: Shard) -> None:
+    check_sizes(shard.root, shard.manifest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from typing import Any, Dict
 
@@ -16,20 +17,22 @@ MAX_LINE_BYTES = 256 << 10
 
 
 class EventFile:
-    """Appends whole lines. Forked workers may share it: every write goes to the end."""
+    """Appends whole lines. Threads and forked workers may share it: every write goes to the end."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = -1
         self._is_torn = False
+        self._turn = threading.Lock()
 
     def append(self, event: Dict[str, Any]) -> None:
         line = json.dumps(event, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
         if len(line) > MAX_LINE_BYTES:
             raise ValueError("an event of {} bytes is too long".format(len(line)))
-        if self._file < 0:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._write(line)
+        with self._turn:
+            if self._file < 0:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._write(line)
 
     def _write(self, line: bytes) -> None:
         # After a short write the reader must not glue the next event to the torn one.
@@ -42,6 +45,8 @@ class EventFile:
 
 
 _files: Dict[str, EventFile] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_files.clear)  # a thread that held the lock is not there any more
 
 
 def emit(kind: str, **fields: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Optional, Tuple
@@ -22,6 +23,7 @@ class Run:
     is_crucible: bool
     devices: Tuple[str, ...]
     checkpoint_interval_s: Optional[float]  # what the job's spec advises
+    mean_life_s: Optional[float] = None  # of the job's machines together, where they can be taken away
 
 
 def init() -> Run:
@@ -36,6 +38,7 @@ def init() -> Run:
         is_crucible=RUN_DIR in os.environ,
         devices=tuple(d.strip() for d in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if d.strip()),
         checkpoint_interval_s=_seconds("CRUCIBLE_CHECKPOINT_INTERVAL_S"),
+        mean_life_s=_seconds("CRUCIBLE_MEAN_LIFE_S"),
     )
 
 
@@ -47,7 +50,9 @@ def _number(name: str, default: int) -> int:
 
 
 def _seconds(name: str) -> Optional[float]:
+    """None as well for what is not a length of time."""
     try:
-        return float(os.environ[name])
+        seconds = float(os.environ[name])
     except (KeyError, ValueError):
         return None
+    return seconds if 0 < seconds < math.inf else None

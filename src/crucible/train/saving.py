@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any, Dict, List, Mapping, Optional
+import time
+from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Tuple, Union, overload
 
+from .background import Saving, saves
 from .checkpoint_manifest import Origin
+from .checkpoint_request import CheckpointError, CorruptCheckpoint, FilePath, valid_step
 from .checkpoint_retention import MIN_KEEP, retain, sweep
-from .checkpoint_store import Checkpoint, CheckpointError, CheckpointStore, CorruptCheckpoint, FilePath, valid_step
+from .checkpoint_store import Checkpoint, CheckpointStore, Taken
 from .events import emit
+from .pace import pace
 from .run_info import init
 from .stderr import warn
 
@@ -16,28 +21,57 @@ LOCATION = "CRUCIBLE_CHECKPOINTS"
 KEEP = "CRUCIBLE_CHECKPOINT_KEEP"
 DEFAULT_LOCATION = "checkpoints"
 
-_stores: Dict[str, CheckpointStore] = {}
+_stores: Dict[Tuple[str, Origin], CheckpointStore] = {}
 
 
-def save_checkpoint(path: FilePath, step: int, metadata: Optional[Mapping[str, Any]] = None) -> Checkpoint:
+@overload
+def save_checkpoint(
+    path: FilePath,
+    step: int,
+    metadata: Optional[Mapping[str, Any]] = None,
+    *,
+    sharded: bool = False,
+    background: Literal[False] = False,
+) -> Checkpoint: ...
+
+
+@overload
+def save_checkpoint(
+    path: FilePath,
+    step: int,
+    metadata: Optional[Mapping[str, Any]] = None,
+    *,
+    sharded: bool = False,
+    background: Literal[True],
+) -> Saving: ...
+
+
+def save_checkpoint(
+    path: FilePath,
+    step: int,
+    metadata: Optional[Mapping[str, Any]] = None,
+    *,
+    sharded: bool = False,
+    background: bool = False,
+) -> Union[Checkpoint, Saving]:
     """Commit the file or folder `path` as the checkpoint of `step`; `path` is copied and stays yours. One checkpoint
-    per step: the first commit wins, and every later caller gets that one. Raises CheckpointError."""
-    at = valid_step(step)
-    emit("checkpoint_began", step=at)
-    try:
-        saved = _store().commit(path, at, metadata, _origin())
-    except CheckpointError as error:
-        emit("checkpoint_failed", step=at, reason=str(error)[:1000])
-        raise
-    emit(
-        "checkpoint",
-        step=saved.step,
-        uri=saved.uri,
-        size_bytes=saved.size_bytes,
-        manifest_sha256=saved.manifest_sha256,
-        metadata=saved.metadata,
-    )
-    _tidy()
+    per step: the first commit wins, and every later caller gets that one. Raises CheckpointError.
+
+    `sharded`: every rank saves its part, and the checkpoint is there when all have. `background`: returns when the
+    content is copied; the rest is done beside the training, one save at a time. The next call raises what went wrong
+    with the one before, after it has taken its own content."""
+    began, at = time.monotonic(), valid_step(step)
+    with saves.turn() as before, _told(at):
+        emit("checkpoint_began", step=at)
+        store = _store()
+        if background:
+            taken = store.take(path, at, metadata, is_sharded=sharded)
+            saved: Union[Checkpoint, Saving] = saves.start(at, lambda: _finish(store, taken, began))
+        else:
+            saved = _done(store, store.commit(path, at, metadata, is_sharded=sharded), began, sharded)
+    pace.saved(began, time.monotonic())
+    if background and before is not None:
+        before.raise_untold()
     return saved
 
 
@@ -58,23 +92,53 @@ def checkpoint_at(step: int) -> Optional[Checkpoint]:
 
 def _store() -> CheckpointStore:
     location = os.environ.get(LOCATION) or os.path.abspath(DEFAULT_LOCATION)
-    if location not in _stores:
-        _stores[location] = CheckpointStore(location)
-    return _stores[location]
-
-
-def _origin() -> Origin:
     run = init()
-    return Origin(world_size=run.world_size, rank=run.rank, job_id=run.job_id, attempt=run.attempt)
+    origin = Origin(world_size=run.world_size, rank=run.rank, job_id=run.job_id, attempt=run.attempt)
+    if (location, origin) not in _stores:
+        _stores[location, origin] = CheckpointStore(location, origin)
+    return _stores[location, origin]
 
 
-def _tidy() -> None:
+@contextlib.contextmanager
+def _told(step: int) -> Iterator[None]:
+    """The agent hears of a failure; `_done` tells it of success."""
+    try:
+        yield
+    except CheckpointError as error:
+        emit("checkpoint_failed", step=step, reason=str(error)[:1000])
+        raise
+
+
+def _finish(store: CheckpointStore, taken: Taken, began: float) -> Checkpoint:
+    with _told(taken.save.step):
+        return _done(store, store.finish(taken), began, taken.save.is_sharded)
+
+
+def _done(store: CheckpointStore, saved: Checkpoint, began: float, is_sharded: bool) -> Checkpoint:
+    emit(
+        "checkpoint",
+        step=saved.step,
+        uri=saved.uri,
+        size_bytes=saved.size_bytes,
+        manifest_sha256=saved.manifest_sha256,
+        metadata=saved.metadata,
+        shard=saved.shard,
+        shards=saved.shard_count,
+    )
+    pace.committed(time.monotonic() - began)
+    # Of ranks that save together one for each machine cleans up.
+    if not is_sharded or init().local_rank == 0:
+        _tidy(store)
+    return saved
+
+
+def _tidy(store: CheckpointStore) -> None:
     """Keeps everything unless a number is set. Failing to clean up is no reason to stop training."""
     keep = os.environ.get(KEEP, "")
     try:
         if keep.isdigit():
-            retain(_store(), max(int(keep), MIN_KEEP))
-        sweep(_store())
+            retain(store, max(int(keep), MIN_KEEP))
+        sweep(store)
     except (OSError, CheckpointError) as error:
         warn("old checkpoints could not be removed: {}".format(error))
 

@@ -14,8 +14,9 @@ import pytest
 from crucible import train
 from crucible.train import checkpoint_parts, durable
 from crucible.train.checkpoint_manifest import InvalidManifest, Manifest, Part, decode, encode, is_safe_name
+from crucible.train.checkpoint_request import CheckpointError, CorruptCheckpoint, store_path
 from crucible.train.checkpoint_retention import retain, sweep
-from crucible.train.checkpoint_store import CheckpointError, CheckpointStore, CorruptCheckpoint, store_path
+from crucible.train.checkpoint_store import CheckpointStore
 
 
 @pytest.fixture
