@@ -1,3 +1,3 @@
 """What every test may ask for."""
 
-pytest_plugins = ("engines",)
+pytest_plugins = ("engines", "storage_engines")

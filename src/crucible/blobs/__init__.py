@@ -1,1 +1,1 @@
-"""Packages of user code on a folder, named by their content."""
+"""What is kept as bytes under a name: packages of user code on a folder, and objects on a folder or in a cloud."""

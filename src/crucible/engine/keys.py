@@ -1,6 +1,7 @@
-"""Tokens of machines. They are derived from the server's key, so the same order always boots the same way, a lost reply
-can be answered again, and nothing of them is stored."""
+"""Tokens of machines, and of the objects they carry. They are derived from the server's key, so the same order always
+boots the same way, a lost reply can be answered again, and nothing of them is stored."""
 
+import base64
 import hashlib
 import hmac
 
@@ -26,6 +27,19 @@ class Keys:
     def attempt(self, attempt: AttemptId) -> str:
         return self._sign("cra", attempt)
 
+    def address(self, right: str) -> str:
+        """Of one object on this server's disk. `right` can be read by whoever has it, and changed by nobody."""
+        return self._sign("cro", base64.urlsafe_b64encode(right.encode()).decode().rstrip("="))
+
+    def slot(self, attempt: AttemptId, number: int, rank: int, nonce: str) -> str:
+        """The name of a place for a checkpoint; it shows whom it was given to. `nonce` is ten hex digits."""
+        mac = hmac.new(self._secret, f"slot.{attempt}.{rank}.{nonce}".encode(), hashlib.sha256)
+        return f"{number:05d}-{rank:05d}-{nonce}{mac.hexdigest()[:6]}"
+
+    def owns_slot(self, attempt: AttemptId, number: int, slot: str) -> bool:
+        _, rank, tail = slot.split("-")
+        return hmac.compare_digest(self.slot(attempt, number, int(rank), tail[:10]), slot)
+
     def order_of(self, token: str) -> OrderId:
         return OrderId(self._open("cre", token))
 
@@ -35,12 +49,18 @@ class Keys:
     def attempt_of(self, token: str) -> AttemptId:
         return AttemptId(self._open("cra", token))
 
+    def right_of(self, token: str) -> str:
+        sealed = self._open("cro", token)
+        return base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4)).decode()
+
     def _sign(self, kind: str, name: str) -> str:
         mac = hmac.new(self._secret, f"{kind}.{name}".encode(), hashlib.sha256)
         return f"{kind}.{name}.{mac.hexdigest()}"
 
     def _open(self, kind: str, token: str) -> str:
         parts = token.split(".")
-        if len(parts) != 3 or parts[0] != kind or not hmac.compare_digest(self._sign(kind, parts[1]), token):
+        if not token.isascii() or len(parts) != 3 or parts[0] != kind:
+            raise Unauthenticated("the token is not valid here")
+        if not hmac.compare_digest(self._sign(kind, parts[1]), token):
             raise Unauthenticated("the token is not valid here")
         return parts[1]

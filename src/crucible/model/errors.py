@@ -9,6 +9,7 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
     Conflict                  the thing is in a state that forbids it (a finished job cannot be cancelled)
     Unauthenticated           log in
     Forbidden                 ask someone with the right
+      AddressExpired          ask for a new address
     TooLarge                  send less
   Busy                        try again after `retry_after_s`
   StaleVersion                load again and decide again
@@ -82,6 +83,10 @@ class Unauthenticated(InvalidRequest):
 class Forbidden(InvalidRequest):
     code = "forbidden"
     status = 403
+
+
+class AddressExpired(Forbidden):
+    code = "address_expired"
 
 
 class TooLarge(InvalidRequest):
