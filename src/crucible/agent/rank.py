@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from . import disk, processes, protocol
+from . import disk, journal, processes, protocol
 from .events import Events
 from .output import now_ms
 from .prepare import cgroup_path
@@ -21,6 +21,8 @@ from .spool import Spool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
+
+    from .cargo import Cargo
 
 # An order through the control pipe is repeated until its effect is seen.
 _REPEAT_S = 0.5
@@ -34,14 +36,25 @@ _MAX_WORDS = 1000
 
 
 class Rank:
-    def __init__(self, folder: str, launch: Dict[str, Any], cgroup_parent: Optional[str], is_adopted: bool) -> None:
+    def __init__(
+        self,
+        folder: str,
+        launch: Dict[str, Any],
+        cgroup_parent: Optional[str],
+        is_adopted: bool,
+        cargo: Optional[Cargo] = None,
+    ) -> None:
+        """`cargo` is what carries its checkpoints, if the agent does."""
         self.folder = folder
         self.launch = launch
         self.key: Tuple[str, int] = (launch["attempt_id"], launch["rank"])
         self.rank_id = "%s/%d" % self.key
         self._cgroup = cgroup_path(cgroup_parent, self.rank_id)
         self.spool = Spool(os.path.join(folder, "log"))
-        self.events = Events(os.path.join(folder, "events.jsonl"))
+        self.cargo = cargo
+        self.events = Events(os.path.join(folder, "events.jsonl"), None if cargo is None else cargo.take_reports())
+        if cargo is not None:
+            cargo.say, cargo.unheard = self.say, lambda: list(self.events.checkpoints)
         pattern = launch["progress_pattern"]
         self.pattern = None if pattern is None else Pattern(pattern, launch["progress_total"])
         self._complaints: List[str] = []
@@ -121,7 +134,10 @@ class Rank:
             return os.open(os.devnull, os.O_RDONLY)
 
     def look(self) -> None:
-        """Takes note of what its supervisor wrote, and of its supervisor's death."""
+        """Takes note of what it saved, of what its supervisor wrote, and of its supervisor's death."""
+        if self.cargo is not None and not self._is_over:
+            self.cargo.look()
+            self.events.checkpoints += self.cargo.take_reports()
         if self.result is not None:
             return
         self.result = disk.read_json(self._path("result.json"))
@@ -169,6 +185,8 @@ class Rank:
     def _give(self, order: Dict[str, Any], grace_s: float) -> None:
         if self.result is not None or self.cancel("stopped before it started: %s" % order["text"]):
             return
+        if self.cargo is not None:
+            self.cargo.hurry()
         order["text"] = str(order["text"])[:_MAX_WORDS]
         self._order, self._order_sent_at = order, 0.0
         self._deaf_at = time.monotonic() + grace_s + _DEAF_AFTER_S
@@ -188,8 +206,11 @@ class Rank:
                 processes.kill([supervisor])
 
     def say(self, text: str) -> None:
-        """A line of ours in its log, if its supervisor still writes one."""
-        self._control({"do": "say", "text": text[:_MAX_WORDS]})
+        """A line of ours in its log, unless the server has all of it already."""
+        if self.result is None:
+            self._control({"do": "say", "text": text[:_MAX_WORDS]})
+        elif not self._is_over:
+            journal.add_line(self._path("log"), text[:_MAX_WORDS], now_ms())
 
     def _control(self, order: Dict[str, Any]) -> None:
         try:
@@ -209,8 +230,9 @@ class Rank:
     # --- what the server hears --------------------------------------------------------------
 
     def state(self) -> str:
-        """An exit is told last, when the server has everything that was printed before it; and then for ever."""
-        if self.result is not None and not self._is_over:
+        """An exit is told last, when what it saved is stored and the server has everything that was printed before it;
+        and then for ever."""
+        if self.result is not None and not self._is_over and not self.is_carrying():
             self._is_over = self._has_given_up or self.is_delivered()
         if self._is_over:
             return "exited"
@@ -225,8 +247,21 @@ class Rank:
             return False
         return not self.is_synced or not self.spool.is_empty() or self.events.has_news()
 
+    def is_carrying(self) -> bool:
+        """What it saved is on its way to storage, and worth waiting for."""
+        if self.cargo is None or self._is_over:
+            return False
+        if self.result is not None:
+            # It may have saved until its last moment, and that is what counts.
+            self.cargo.look()
+            self.cargo.hurry()
+        return not self.cargo.is_settled(time.monotonic())
+
     def is_checkpointing(self) -> bool:
-        return self.events.is_checkpointing and self.result is None
+        """It writes a checkpoint; or was told to stop, and its last one is still on its way."""
+        if self.result is None and self.events.is_checkpointing:
+            return True
+        return (self._order is not None or self.is_evicted) and self.is_carrying()
 
     def progress(self) -> Optional[Dict[str, Any]]:
         """What the program says itself goes before what its lines look like."""
@@ -234,18 +269,34 @@ class Rank:
         return self.events.progress or found
 
     def report(self, state: str) -> Dict[str, Any]:
-        result = self.result if state == "exited" and self.result is not None else self.started
+        result = self.result if state == "exited" and self.result is not None else self._so_far()
         if state == "exited" and result.get("exit_code") != 0 and self._last_lines is None:
             self._last_lines = self.spool.last_lines()
         return protocol.rank_report(
             self.launch,
             state,
             result,
-            evicted=self.is_evicted and state == "exited",
+            evicted=self.is_evicted,
             is_checkpointing=self.is_checkpointing(),
             log_lines=self.spool.read_to,
             last_lines=self._last_lines or [],
         )
+
+    def _so_far(self) -> Dict[str, Any]:
+        """When it started; and why it will have to go, so that its siblings elsewhere can save with it."""
+        if not self.is_evicted or self._order is None:
+            return self.started
+        return dict(self.started, reason=self._order["text"])
+
+    def abandon_cargo(self) -> None:
+        """Nobody wants what it saved any more."""
+        if self.cargo is not None:
+            self.cargo.close()
+
+    def tell_storage(self) -> None:
+        """No server hears how it ended: leave word in storage, so that nobody runs again what is done."""
+        if self.cargo is not None and self.result is not None:
+            self.cargo.tell_result(protocol.dumps(self.report("exited")))
 
     def batch(self, limit_bytes: int) -> Optional[bytes]:
         """Records the server does not have, or the question how many it has; None if there is nothing to send."""
@@ -267,7 +318,7 @@ class Rank:
 
     def note_answer(self, has_progressed: bool, now: float) -> None:
         """A server answered. One that takes nothing for too long does not keep the exit waiting."""
-        if self.result is None or has_progressed or self._undelivered_since is None:
+        if self.result is None or has_progressed or self._undelivered_since is None or self.is_carrying():
             self._undelivered_since = now
         elif now - self._undelivered_since >= GIVE_UP_AFTER_S:
             self._has_given_up = True

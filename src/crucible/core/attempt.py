@@ -143,7 +143,7 @@ def together(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
     if seen.state is RankState.EXITED and (seen.exit_code != 0 or seen.evicted):
         return stopped(attempt, blame(seen), exit_reason(seen), now, limits)
     if seen.evicted:  # all of them save what they have while there is time
-        return stopped(attempt, Outcome.LOST, seen.reason or "a machine of the gang is going", now, limits)
+        return stopped(attempt, Outcome.LOST, seen.reason or f"the machine of rank {seen.rank} is going", now, limits)
     if attempt.phase is P.STARTING and all(r.state is not RankState.ASSIGNED for r in attempt.ranks):
         return (AttemptStarted(now, now + run_limit(limits)),)
     return checkpointing(attempt, seen, now, limits)
@@ -199,11 +199,12 @@ def stopped(attempt: Attempt, outcome: Outcome, reason: str, now: datetime, limi
 def lost(attempt: Attempt, seen: MachineLost, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:
     """A machine that ended took its ranks along; a silent one may still run them: they stay unaccounted for."""
     events: list[AttemptEvent] = []
-    if seen.is_certain and seen.node_id is not None:
+    if seen.node_id is not None:
         dead = [r for r in attempt.ranks if r.node_id == seen.node_id and r.state is not RankState.EXITED]
-        events += [RankExited(now, r.rank, None, None, seen.reason, now) for r in dead]
         if attempt.ranks and not dead:
             return ()
+        if seen.is_certain:
+            events += [RankExited(now, r.rank, None, None, seen.reason, now) for r in dead]
     events += stopped(attempt, Outcome.LOST, seen.reason, now, limits)
     after = reduce(evolve, events, attempt)
     if after.phase is P.STOPPING and all(r.state is RankState.EXITED for r in after.ranks):
