@@ -37,10 +37,18 @@ OPERATIONS: tuple[Operation, ...] = (*parts.OPERATIONS, *objects.OPERATIONS)
 class GcsFront:
     """The key of its account is made when somebody asks for it: a Lab that nobody stores in starts without."""
 
-    def __init__(self, lab: Lab, home: Path, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        home: Path,
+        *,
+        wall: Callable[[], float] = time.time,
+        make_account: Callable[[], ServiceAccount] = new_account,
+    ) -> None:
         folder = home / FOLDER
         self._lab = lab
         self._wall = wall
+        self._make_account = make_account
         self._key_file = home / KEY_FILE
         self._store = Store(folder, Buckets(folder, wall), Uploads(folder))
         self._store.buckets.create(DEFAULT_BUCKET)
@@ -51,7 +59,7 @@ class GcsFront:
         """What makes our own server, and clients of obstore, talk to it. The key file is there afterwards."""
         async with self._making:
             if self._account is None:
-                account = await asyncio.to_thread(new_account)
+                account = await asyncio.to_thread(self._make_account)
                 write_key_file(self._key_file, account.key_file(self._base_url, self._token_uri))
                 self._account = account
         return {
