@@ -79,6 +79,8 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("GET", "/agent/v1/work"): Access.NODE,
     ("POST", "/agent/v1/report"): Access.NODE,
     ("GET", "/agent/v1/packages/{digest}"): Access.NODE,
+    ("POST", "/agent/v1/storage/slot"): Access.NODE,
+    ("POST", "/agent/v1/storage/candidate"): Access.NODE,
 }
 
 

@@ -32,6 +32,8 @@ class AgentRoutes:
         add(router, "GET", "/agent/v1/work", self.work, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/enrol", self.enrol, None, include_in_schema=False)
         add(router, "GET", "/agent/v1/packages/{digest}", self.package, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/storage/slot", self.slot, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/storage/candidate", self.candidate, None, include_in_schema=False)
         add(router, "GET", "/v1/agent/{sha256}", self.program, None, include_in_schema=False)
 
     async def enrol(self, request: Request) -> Response:
@@ -68,6 +70,26 @@ class AgentRoutes:
         try:
             report = wire.Report.model_validate_json(await request.body())
             return _said(await self._deps.gateway.report(bearer(request), report))
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        except NotFound as error:
+            return gone(error)
+
+    async def slot(self, request: Request) -> Response:
+        """Where the next checkpoint of a rank may go."""
+        try:
+            asked = wire.SlotRequest.model_validate_json(await request.body())
+            return _said(await self._deps.gateway.slot(bearer(request), asked))
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        except NotFound as error:
+            return gone(error)
+
+    async def candidate(self, request: Request) -> Response:
+        """What an attempt may resume from."""
+        try:
+            asked = wire.CandidateRequest.model_validate_json(await request.body())
+            return _said(await self._deps.gateway.candidate(bearer(request), asked))
         except ValidationError as error:
             return invalid(error.errors(include_url=False, include_input=False))
         except NotFound as error:

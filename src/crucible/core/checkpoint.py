@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crucible.core.stored_manifest import NodeManifest, StoredManifest, is_slot, slot_of_part
+from crucible.model.attempt import Attempt, AttemptPhase, Outcome
+from crucible.model.change import Change
 from crucible.model.storage import is_object_storage
 
 # The newest may turn out bad when it is needed.
@@ -32,6 +34,7 @@ class Shard:
     count: int
     size_bytes: int
     objects: tuple[str, ...]
+    sha256: str  # of the manifest as stored
     stored_at: datetime
 
     @property
@@ -77,6 +80,14 @@ def is_carried(place: str | None, shares_files: bool, has_carried: bool) -> bool
     return has_carried or not shares_files
 
 
+def is_given_up(attempt: Attempt | None, changes: Iterable[Change]) -> bool:
+    """An attempt at work is taken for lost: the last moment to ask whether its ranks have left word."""
+    if attempt is None or attempt.phase not in (AttemptPhase.STARTING, AttemptPhase.RUNNING):
+        return False
+    after = [change.after for change in changes if isinstance(change.after, Attempt)]
+    return any(one.id == attempt.id and Outcome.LOST in (one.stop_outcome, one.outcome) for one in after)
+
+
 # --- names --------------------------------------------------------------------------------------------
 
 
@@ -113,7 +124,7 @@ def folder_of_manifest(key: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def shard_of(manifest: StoredManifest, key: str, stored_at: datetime) -> Shard:
+def shard_of(manifest: StoredManifest, key: str, sha256: str, stored_at: datetime) -> Shard:
     node: NodeManifest = manifest.node
     return Shard(
         key=key,
@@ -125,6 +136,7 @@ def shard_of(manifest: StoredManifest, key: str, stored_at: datetime) -> Shard:
         count=node.shards,
         size_bytes=node.size_bytes,
         objects=tuple(one.key for one in manifest.objects),
+        sha256=sha256,
         stored_at=stored_at,
     )
 

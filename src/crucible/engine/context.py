@@ -4,13 +4,14 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from crucible import spec as specs
 from crucible.core.checkpoint import is_carried
 from crucible.core.step import View
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.pulse import Pulse
 from crucible.engine.wakes import Wakes
 from crucible.model.change import Change
 from crucible.model.errors import InvariantBroken
@@ -54,13 +55,14 @@ class Context:
     failpoint: Callable[[str], None]
     claim_ttl: timedelta = CLAIM_TTL
     is_stopping: bool = False  # long polls end at once
-    started_at: datetime = field(init=False)
+    pulse: Pulse = field(init=False)
     last_words: dict[LeaseId, str] = field(init=False, default_factory=dict)  # of machines whose agents are late
+    untidy: dict[JobId, None] = field(init=False, default_factory=dict)  # whose stored checkpoints want a look
     heard_at: dict[NodeId, float] = field(init=False, default_factory=dict)  # by this server, monotonic
     _specs: "OrderedDict[JobId, JobSpec]" = field(init=False, default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self.started_at = self.clock.now()
+        self.pulse = Pulse(self.clock)
 
     def spec_of(self, job: Job) -> JobSpec:
         """The parsed spec; a job's text never changes, so it is parsed once."""
@@ -96,7 +98,7 @@ class Context:
 
     def view(self, job: Job, leases: Sequence[Lease]) -> View:
         now, said = self.clock.now(), self.last_words
-        return View(self.spec_of(job), self.facts(leases), self.policy, now, self.started_at, said)
+        return View(self.spec_of(job), self.facts(leases), self.policy, now, self.pulse.since, said)
 
     def folder_of(self, job: Job, task_index: int) -> str:
         """A lineage's checkpoints where machines share files; tasks of one job keep theirs apart."""
@@ -115,6 +117,10 @@ class Context:
         and a lineage that once did goes on: it can then move to any machine."""
         shares = all(seller.facts.shares_files for seller in self.sellers.values())
         return is_carried(self.spec_of(job).checkpoint.dir, shares, has_carried)
+
+    def tidy_later(self, job_id: JobId) -> None:
+        self.untidy[job_id] = None
+        self.hub.notify("tidy")
 
     def is_quiet(self, node_id: NodeId) -> bool:
         """Not heard here for a while: worth a look. Another server may have heard it."""

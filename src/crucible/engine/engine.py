@@ -4,6 +4,7 @@ ordinary reconcile: there is no recovery path."""
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context, log
 from crucible.engine.gateway import Gateway
 from crucible.engine.orders import OrderReconciler
@@ -16,6 +17,7 @@ from crucible.engine.service import Service
 from crucible.engine.shelf import Shelf
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.telemetry import Telemetry
+from crucible.engine.tidying import Tidier
 from crucible.engine.wakes import Key
 from crucible.model.errors import Busy, NotFound, PlatformError, StorageFailed
 from crucible.model.ids import JobId, OrderId, TaskId
@@ -45,8 +47,10 @@ class Engine:
         self.placer = Placer(context, shelf, self.planner)
         self.service = Service(context, self.placer, self.planner, blobs)
         self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, context.providers)
-        self.gateway = Gateway(context)
-        self._tasks = TaskReconciler(context, self.placer.want)
+        self.checkpoints = Checkpoints(context)
+        self.gateway = Gateway(context, self.checkpoints)
+        self.tidier = Tidier(context, self.checkpoints, self.gateway.record)
+        self._tasks = TaskReconciler(context, self.placer.want, self.gateway.last_words)
         self._jobs = JobReconciler(context, telemetry)
         self._orders = OrderReconciler(context)
         self._pollers = [Poller(context, seller, self.placer.want) for seller in context.sellers.values()]
@@ -61,7 +65,9 @@ class Engine:
             self._flushing,
             self.placer.run,
             self.prices.run,
+            self.tidier.run,
             *(poller.run for poller in self._pollers),
+            *(poller.listen for poller in self._pollers),
             *(self._work for _ in range(WORKERS)),
         ]
         self._running = [asyncio.create_task(self._for_ever(loop)) for loop in loops]
@@ -112,6 +118,7 @@ class Engine:
         context = self.context
         while True:
             due = await context.store.due(context.clock.now(), DUE_BATCH)
+            context.pulse.beat()
             for task in due.tasks:
                 context.wakes.wake("task", task)
             for order in due.orders:

@@ -22,7 +22,7 @@ COMMITS = (
     "task.step",
     "job.status",
 )
-CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append")
+CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append", "slot", "candidate", "retention")
 
 POINTS = frozenset(
     [f"commit.{label}.{side}" for label in COMMITS for side in ("before", "after")]

@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 
 from crucible.core import lease as leases
+from crucible.core.checkpoint import Whole
+from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
 from crucible.engine.reports import Reports
+from crucible.engine.stored import Place
 from crucible.engine.work import work_of, work_version
+from crucible.model.attempt import Attempt
 from crucible.model.change import born, changed
 from crucible.model.encoding import encode
 from crucible.model.errors import Busy, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order, SellerFacts
+from crucible.model.tree import TaskTree
 from crucible.wire import agent as wire
 
 TRIES = 10
@@ -23,9 +28,10 @@ USABLE = (LeasePhase.REQUESTED, LeasePhase.ACTIVE)
 
 
 class Gateway:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, checkpoints: Checkpoints) -> None:
         self._context = context
-        self._reports = Reports(context)
+        self._checkpoints = checkpoints
+        self._reports = Reports(context, checkpoints)
         self._servers_known: tuple[float, list[str]] | None = None
 
     # --- enrolment --------------------------------------------------------------------------------
@@ -102,7 +108,7 @@ class Gateway:
             version = work_version(node, lease, attempt)
             if version != seen:
                 index = (await context.store.task(node.task_id)).index
-                carries = await self._carries(job)
+                carries = await self._checkpoints.carries(job)
                 work = work_of(context, node, lease, job, index, attempt, carries)
                 return wire.WorkReply.model_validate({**encode(work), "servers": await self._servers()})
             left = until - context.clock.monotonic()
@@ -111,13 +117,22 @@ class Gateway:
             is_alone = len(await self._servers()) == 1
             await context.hub.wait(node_id, counter, left if is_alone else min(left, LOOK_AGAIN_S))
 
-    async def _carries(self, job: Job) -> bool:
-        saved = await self._context.store.checkpoints(job.lineage)
-        return self._context.carries(job, any(one.uri.endswith(".json") for one in saved))
-
     async def report(self, key: str, report: wire.Report) -> wire.ReportReply:
         acks = await self._reports.take(await self.authenticate(key), report)
         return wire.ReportReply(acks=acks, servers=await self._servers())
+
+    async def slot(self, key: str, asked: wire.SlotRequest) -> wire.SlotReply:
+        return await self._checkpoints.slot(await self.authenticate(key), asked)
+
+    async def candidate(self, key: str, asked: wire.CandidateRequest) -> wire.CandidateReply:
+        return await self._checkpoints.candidate(await self.authenticate(key), asked)
+
+    async def last_words(self, tree: TaskTree) -> bool:
+        """Of ranks whose machines are gone. True: something is known now that was not before."""
+        return await self._reports.last_words(tree)
+
+    async def record(self, job: Job, attempt: Attempt, place: Place, whole: Whole) -> None:
+        await self._reports.record(job, attempt, place, whole)
 
     async def flush(self) -> None:
         await self._reports.flush()

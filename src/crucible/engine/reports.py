@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from crucible.core import attempt as attempts
+from crucible.core.checkpoint import Whole, manifest_key
+from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
+from crucible.engine.stored import Place
 from crucible.model.attempt import Attempt, AttemptEvent, RankState
 from crucible.model.change import changed
 from crucible.model.errors import Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, Digest, JobId, NodeId, TaskId
+from crucible.model.job import Job
 from crucible.model.lease import LeasePhase
 from crucible.model.record import Artifact, ArtifactType, Beat, Checkpoint, Progress
+from crucible.model.tree import TaskTree
 from crucible.ports.streams import LogLine, MetricPoint
 from crucible.wire import agent as wire
 
@@ -32,15 +37,18 @@ class Home:
     task_id: TaskId
     job_id: JobId
     lineage: JobId
+    storage: str  # URI below which its agents store what they carry
 
 
 class Reports:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, checkpoints: Checkpoints) -> None:
         self._context = context
+        self._checkpoints = checkpoints
         self._homes: OrderedDict[NodeId, Home] = OrderedDict()
         self._numbers: OrderedDict[AttemptId, tuple[TaskId, int]] = OrderedDict()
         self._told: OrderedDict[tuple[str, int], wire.RankReport] = OrderedDict()
         self._saved: OrderedDict[tuple[str, int, str], bool] = OrderedDict()
+        self._shards: OrderedDict[tuple[str, int, int], dict[int, wire.CheckpointReport]] = OrderedDict()
         self._beats: dict[NodeId, Beat] = {}
         self._progress: dict[TaskId, Progress] = {}
 
@@ -80,7 +88,11 @@ class Reports:
         _, lease, job, _ = await self._context.store.node_work(node_id)
         if lease.phase is LeasePhase.CLOSED:
             raise NotFound("this node's lease is closed")
-        return remember(self._homes, node_id, Home(node_id, lease.task_id, job.id, job.lineage))
+        return remember(self._homes, node_id, await self._home_of(node_id, job, lease.task_id))
+
+    async def _home_of(self, node_id: NodeId, job: Job, task_id: TaskId) -> Home:
+        index = (await self._context.store.task(task_id)).index
+        return Home(node_id, task_id, job.id, job.lineage, self._context.storage_of(job, index).uri)
 
     async def _number(self, home: Home, attempt_id: str) -> int:
         """The attempt's number, if it is an attempt of this node's task."""
@@ -143,6 +155,28 @@ class Reports:
         if name in self._saved:
             return
         await self._number(home, saved.attempt_id)
+        if saved.slot is None:
+            await self._save(home, saved)
+        else:
+            await self._save_shard(home, saved, saved.slot)
+        remember(self._saved, name, True)
+
+    async def _save_shard(self, home: Home, saved: wire.CheckpointReport, slot: str) -> None:
+        """Of what an agent carried to storage; it counts when all shards are there. Those that another server heard of
+        are found in storage."""
+        attempt = await self._context.store.attempt(AttemptId(saved.attempt_id))
+        if not self._checkpoints.is_own_slot(attempt, saved.rank, slot):
+            raise Forbidden(f"the slot {slot} was not given to rank {saved.rank} of this attempt")
+        if saved.uri != f"{home.storage}/{manifest_key(slot)}" or saved.shard >= saved.shards:
+            raise Forbidden("the checkpoint is not where its slot is, or is no shard of it")
+        name = (saved.attempt_id, saved.step, saved.shards)
+        shards = remember(self._shards, name, {**self._shards.get(name, {}), saved.shard: saved})
+        if len(shards) == saved.shards:
+            size = sum(one.size_bytes for one in shards.values())
+            await self._save(home, shards[0].model_copy(update={"size_bytes": size}))
+        self._context.tidy_later(home.job_id)
+
+    async def _save(self, home: Home, saved: wire.CheckpointReport) -> None:
         now = self._context.clock.now()
         checkpoint = Checkpoint(
             lineage=home.lineage,
@@ -164,7 +198,31 @@ class Reports:
         )
         seen = attempts.CheckpointSaved(saved.step)
         await self._observe(home, AttemptId(saved.attempt_id), seen, "report.checkpoint", (checkpoint, artifact))
-        remember(self._saved, name, True)
+
+    async def record(self, job: Job, attempt: Attempt, place: Place, whole: Whole) -> None:
+        """One that is whole in storage and that no node could report."""
+        manifest = await self._checkpoints.stored.read(place, whole.first)
+        rank = attempt.ranks[0]
+        saved = wire.CheckpointReport(
+            attempt_id=attempt.id,
+            rank=rank.rank,
+            step=whole.step,
+            uri=place.objects.address.below(whole.first.key).uri,
+            size_bytes=whole.size_bytes,
+            manifest_sha256=whole.first.sha256,
+            metadata=dict(manifest.node.metadata),
+            at_ms=manifest.node.created_ms,
+        )
+        await self._save(await self._home_of(rank.node_id, job, attempt.task_id), saved)
+
+    async def last_words(self, tree: TaskTree) -> bool:
+        """Takes in what ranks left in storage when no server heard them. True: there was something."""
+        said = await self._checkpoints.last_words(tree)
+        ranks = {rank.rank: rank for rank in tree.attempt.ranks} if tree.attempt else {}
+        for report in said:
+            home = await self._home_of(ranks[report.rank].node_id, tree.job, tree.task.id)
+            await self._rank(home, report)
+        return bool(said)
 
     async def _observe(
         self,

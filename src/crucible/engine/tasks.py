@@ -1,8 +1,10 @@
 """Drive one task, and derive one job: look, decide, record. Neither talks to a provider."""
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 
 from crucible.core import job as jobs
+from crucible.core.checkpoint import is_given_up
 from crucible.core.cooling import rests
 from crucible.core.step import advance
 from crucible.engine.context import Context
@@ -10,7 +12,7 @@ from crucible.engine.telemetry import Telemetry
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change, changed
 from crucible.model.errors import StaleClaim, StaleVersion
-from crucible.model.ids import JobId, TaskId
+from crucible.model.ids import AttemptId, JobId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node
 from crucible.model.record import Artifact, ArtifactType, Record
@@ -19,12 +21,19 @@ from crucible.model.tree import TaskTree
 
 # Each round is new news; a task that is still not at rest then is woken again.
 ROUNDS = 8
+# Lost attempts that were looked after already.
+MOURNED = 10_000
 
 
 class TaskReconciler:
-    def __init__(self, context: Context, want_place: Callable[[], None]) -> None:
+    def __init__(
+        self, context: Context, want_place: Callable[[], None], last_words: Callable[[TaskTree], Awaitable[bool]]
+    ) -> None:
+        """`last_words` takes in what the ranks of a lost attempt left in storage."""
         self._context = context
         self._want_place = want_place
+        self._last_words = last_words
+        self._mourned: OrderedDict[AttemptId, None] = OrderedDict()
 
     async def step(self, task_id: TaskId) -> None:
         context = self._context
@@ -38,6 +47,8 @@ class TaskReconciler:
                 changes = advance(tree, context.view(tree.job, tree.leases))
                 if not changes:
                     return
+                if is_given_up(tree.attempt, changes) and await self._left_word(tree):
+                    continue
                 resting = rests(changes, tree.orders, context.clock.now(), context.policy)
                 await context.store.commit(changes, resting, label="task.step", claim=claim)
                 self._tell(tree, changes)
@@ -47,6 +58,17 @@ class TaskReconciler:
             pass
         finally:
             await context.store.release(claim)
+
+    async def _left_word(self, tree: TaskTree) -> bool:
+        """Its machine may have died after its ranks were done: a success is not run again. One look at each attempt."""
+        if tree.attempt is None or tree.attempt.id in self._mourned:
+            return False
+        has_left_word = await self._last_words(tree)
+        self._mourned[tree.attempt.id] = None
+        if len(self._mourned) > MOURNED:
+            self._mourned.popitem(last=False)
+        self._context.tidy_later(tree.job.id)
+        return has_left_word
 
     def _tell(self, tree: TaskTree, changes: tuple[Change, ...]) -> None:
         self._context.tell(tree.job.id, tree.task.id, changes)
@@ -81,6 +103,8 @@ class JobReconciler:
             await store.commit(changes, await self._left_behind(after), label="job.status")
         except StaleVersion:
             self._context.wakes.wake("job", job_id)
+        if after.status.is_terminal:
+            self._context.tidy_later(job_id)
         self._context.hub.notify(job_id)
 
     async def _left_behind(self, job: Job) -> Sequence[Record]:

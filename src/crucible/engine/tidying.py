@@ -1,0 +1,211 @@
+"""Keeps what is stored in order, in the background: records what is whole and was never reported, removes what is older
+than the newest few, and what nobody can commit any more. Everything follows from what is stored and from rows, so a
+pass that was cut off is simply made again; two servers take turns under a claim."""
+
+import heapq
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+from crucible.core.checkpoint import RESULTS, Removal, Whole, removable
+from crucible.core.stored_manifest import is_slot, slot_of_part
+from crucible.engine.checkpoints import Checkpoints
+from crucible.engine.context import Context, log
+from crucible.engine.stored import Place
+from crucible.model.attempt import Attempt
+from crucible.model.errors import NotFound, StorageFailed, StorageRefused
+from crucible.model.ids import JobId
+from crucible.model.job import Job, JobStatus
+from crucible.ports.store import JobQuery
+
+# Objects removed by one call.
+BATCH = 1000
+# Commits come in bunches (shards, several tasks): one pass serves them all.
+SETTLE_S = 2.0
+TROUBLE_S = 60.0
+# Jobs that ended while no server was there to tidy up after them.
+RECENT = timedelta(days=1)
+RECENT_JOBS = 200
+# What belongs to no attempt that we know: somebody else may share the place, and gets this long.
+STRANGER = timedelta(days=1)
+# Resumes of resumes that are looked through.
+MAX_CHAIN = 100
+# Since the last signature was given; nobody can write after that.
+GRACE_LIVES = 2
+
+Record = Callable[[Job, Attempt, Place, Whole], Awaitable[None]]
+
+
+class Tidier:
+    def __init__(self, context: Context, checkpoints: Checkpoints, record: Record) -> None:
+        self._context = context
+        self._checkpoints = checkpoints
+        self._record = record
+        self._due: list[tuple[float, JobId]] = []
+
+    async def run(self) -> None:
+        """For ever; one job at a time."""
+        await self._look_back()
+        context = self._context
+        while True:
+            seen = context.hub.counter("tidy")
+            self._take_wishes()
+            wait = self._due[0][0] - context.clock.monotonic() if self._due else TROUBLE_S
+            if wait > 0:
+                await context.hub.wait("tidy", seen, wait)
+                continue
+            _, job_id = heapq.heappop(self._due)
+            await self._try(job_id)
+
+    def _take_wishes(self) -> None:
+        for job_id in self._context.untidy:
+            self._later(job_id, SETTLE_S)
+        self._context.untidy.clear()
+
+    def _later(self, job_id: JobId, seconds: float) -> None:
+        """The sooner of two wishes holds."""
+        at = self._context.clock.monotonic() + seconds
+        if not any(name == job_id and due <= at for due, name in self._due):
+            self._due = [one for one in self._due if one[1] != job_id]
+            heapq.heapify(self._due)
+            heapq.heappush(self._due, (at, job_id))
+
+    async def _look_back(self) -> None:
+        """What a server before this one has left to do."""
+        ended = frozenset(status for status in JobStatus if status.is_terminal)
+        page = await self._context.store.jobs(JobQuery(status=ended, limit=RECENT_JOBS))
+        since = self._context.clock.now() - RECENT
+        for item in page.items:
+            if item.finished_at is not None and item.finished_at >= since:
+                self._later(item.id, SETTLE_S)
+
+    async def _try(self, job_id: JobId) -> None:
+        try:
+            again = await self.tidy(job_id)
+        except NotFound:
+            return
+        except (StorageFailed, StorageRefused) as error:
+            log.warning("checkpoints of job %s cannot be tidied: %s", job_id, error)
+            again = TROUBLE_S
+        if again is not None:
+            self._later(job_id, again)
+
+    # --- one pass -------------------------------------------------------------------------------------
+
+    async def tidy(self, job_id: JobId) -> float | None:
+        """Seconds until it is worth another look, if nothing else happens; None: never."""
+        context = self._context
+        job = await context.store.job(job_id)
+        if not await self._checkpoints.carries(job):
+            return None
+        for task in await context.store.job_tasks(job_id):
+            address = context.storage_of(job, task.index)
+            claim = await context.store.claim(f"checkpoints:{address.uri}", context.server_id, context.claim_ttl)
+            if claim is None:
+                return TROUBLE_S
+            try:
+                place = await self._checkpoints.stored.everything(address)
+                await self._record_all(job, place)
+                await self._remove(job, place, keep=context.spec_of(job).checkpoint.keep)
+            finally:
+                await context.store.release(claim)
+        return self._next_look(job)
+
+    def _next_look(self, job: Job) -> float | None:
+        """Once more when the last signature of an ended job has expired."""
+        if not job.status.is_terminal or job.finished_at is None:
+            return None
+        left = (job.finished_at + self._grace - self._context.clock.now()).total_seconds()
+        return left + SETTLE_S if left > 0 else None
+
+    @property
+    def _grace(self) -> timedelta:
+        return GRACE_LIVES * self._context.policy.signature_life
+
+    async def _record_all(self, job: Job, place: Place) -> None:
+        """Whole ones that nobody could report: the node died, or its shards were told to several servers."""
+        known = {one.uri for one in await self._context.store.checkpoints(job.lineage)}
+        attempts = await self._attempts(job)
+        for whole in reversed(place.wholes):
+            uri = place.objects.address.below(whole.first.key).uri
+            saved_by = [one for one in attempts if self._is_of(one, whole.first.slot)]
+            if uri not in known and saved_by:
+                await self._record(job, saved_by[0], place, whole)
+
+    async def _attempts(self, job: Job) -> list[Attempt]:
+        """Of the job, and of those that it goes on from: they have saved here too."""
+        found = list(await self._context.store.job_attempts(job.id))
+        origin = job.origin
+        for _ in range(MAX_CHAIN):
+            if origin is None:
+                break
+            earlier = await self._context.store.job(origin)
+            if earlier.lineage == job.lineage:
+                found += await self._context.store.job_attempts(earlier.id)
+            origin = earlier.origin
+        return found
+
+    async def _remove(self, job: Job, place: Place, keep: int) -> None:
+        attempts = await self._attempts(job)
+        live = {(str(one.job_id), one.number) for one in attempts if one.outcome is None and one.ranks}
+        removal = removable(
+            place.shards,
+            place.unreadable,
+            place.parts,
+            keep=keep,
+            live=live,
+            is_open=self._opening(attempts, place),
+        )
+        await self._delete(place, removal)
+        if job.status.is_terminal:
+            await self._delete_results(place, attempts)
+
+    def _opening(self, attempts: Sequence[Attempt], place: Place) -> Callable[[str], bool]:
+        """Whether somebody may still write to a slot."""
+        last = last_written(place)
+        known: dict[str, bool] = {}
+
+        def is_open(slot: str) -> bool:
+            if slot not in known:
+                known[slot] = self._is_open(attempts, slot, last.get(slot))
+            return known[slot]
+
+        return is_open
+
+    def _is_open(self, attempts: Sequence[Attempt], slot: str, last: datetime | None) -> bool:
+        now = self._context.clock.now()
+        for attempt in attempts:
+            if self._is_of(attempt, slot):
+                return attempt.ended_at is None or now - attempt.ended_at < self._grace
+        return last is None or now - last < STRANGER
+
+    def _is_of(self, attempt: Attempt, slot: str) -> bool:
+        return is_slot(slot) and self._context.keys.owns_slot(attempt.id, attempt.number, slot)
+
+    async def _delete(self, place: Place, removal: Removal) -> None:
+        for keys in (removal.manifests, removal.objects):
+            for start in range(0, len(keys), BATCH):
+                self._context.failpoint("retention.before")
+                await self._checkpoints.stored.within(place.objects.delete(keys[start : start + BATCH]))
+                self._context.failpoint("retention.after")
+
+    async def _delete_results(self, place: Place, attempts: Sequence[Attempt]) -> None:
+        """Last words that were heard, or are too late."""
+        now = self._context.clock.now()
+        over = [one.id for one in attempts if one.ended_at is not None and now - one.ended_at >= self._grace]
+        if not over:
+            return
+        names = tuple(f"{RESULTS}{attempt_id}-" for attempt_id in over)
+        keys = [one.key async for one in place.objects.list(RESULTS) if one.key.startswith(names)]
+        await self._delete(place, Removal(objects=tuple(keys)))
+
+
+def last_written(place: Place) -> dict[str, datetime]:
+    """By slot: when anything of it was stored last."""
+    found: dict[str, datetime] = {}
+    for facts in place.parts.values():
+        slot = slot_of_part(facts.key)
+        if slot is not None:
+            found[slot] = max(facts.modified_at, found.get(slot, facts.modified_at))
+    for shard in place.shards:
+        found[shard.slot] = max(shard.stored_at, found.get(shard.slot, shard.stored_at))
+    return found
