@@ -28,7 +28,9 @@ from crucible import __version__, catalog
 from crucible.agent import bundle
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
+from crucible.blobs.file_door import FileDoor
 from crucible.blobs.files import FileBlobs
+from crucible.blobs.storage import ObjectStorage
 from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.catalog.price_file import PriceFile
 from crucible.core.offers import OfferTable
@@ -54,7 +56,7 @@ from crucible.model.errors import Conflict, InvalidRequest, PlatformError
 from crucible.model.ids import Digest, TokenId, UserId
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
-from crucible.model.storage import parse
+from crucible.model.storage import Address, parse
 from crucible.ports.provider import Provider, Surroundings
 from crucible.ports.seller import Examines
 from crucible.ports.store import Store
@@ -62,7 +64,6 @@ from crucible.sellers import open_providers
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
-from crucible.testing.fake_objects import FakeStorage
 
 gc.enable()
 
@@ -83,8 +84,15 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     price_files: tuple[Path, ...] = ()
     providers: tuple[str, ...] = ("local",)
+    storage: str | None = None
+    storage_endpoints: tuple[str, ...] = ()
     claim_ttl: timedelta = CLAIM_TTL
     silence: timedelta = Policy().silence
+
+    @property
+    def storage_root(self) -> Address:
+        """Raises InvalidRequest."""
+        return parse(self.storage or (self.data_dir / "objects").as_uri())
 
     @property
     def database_url(self) -> str:
@@ -138,6 +146,20 @@ def named(context: click.Context, option: click.Parameter, value: str) -> tuple[
     show_default=True,
     help="Where machines may be bought, with commas: local,aws.",
 )
+@click.option(
+    "--storage",
+    metavar="URI",
+    help="Where checkpoints go that machines cannot keep: s3://, gs://, az://, minio://, file:///.",
+    show_default="the data folder",
+)
+@click.option(
+    "--storage-endpoint",
+    "storage_endpoints",
+    envvar="CRUCIBLE_STORAGE_ENDPOINTS",
+    metavar="URL",
+    multiple=True,
+    help="Object storage in a private network that jobs may name, as https://host:port; may be given again.",
+)
 @click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
 @click.option("--silence", type=click.FloatRange(1, 600), default=Policy().silence.total_seconds(), hidden=True)
 def server_command(
@@ -151,6 +173,8 @@ def server_command(
     allowed_hosts: tuple[str, ...],
     price_files: tuple[Path, ...],
     providers: tuple[str, ...],
+    storage: str | None,
+    storage_endpoints: tuple[str, ...],
     claim_ttl: float,
     silence: float,
 ) -> None:
@@ -175,6 +199,8 @@ def server_command(
         allowed_hosts=allowed_hosts,
         price_files=price_files,
         providers=providers,
+        storage=storage,
+        storage_endpoints=storage_endpoints,
         claim_ttl=timedelta(seconds=claim_ttl),
         silence=timedelta(seconds=silence),
     )
@@ -226,6 +252,8 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
     blobs = FileBlobs(data / "packages")
     agents, agent_sha256 = await agents_elsewhere(data)
     keys, hub = Keys(secret_key(data)), Hub(clock)
+    door = FileDoor(url, keys.address, keys.right_of, clock.now)
+    storage = object_storage(settings, door)
     providers = open_providers(settings.providers, surroundings(settings, url, keys.deployment, clock))
     sellers = {(seller.name, seller.region): seller for one in providers.values() for seller in one.sellers}
     context = Context(
@@ -243,8 +271,8 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         url=url,
         agent_sha256=agent_sha256,
         checkpoint_root=(data / "checkpoints").as_uri(),
-        storage=FakeStorage(now=clock.now),
-        storage_root=parse((data / "objects").as_uri()),
+        storage=storage,
+        storage_root=settings.storage_root,
         failpoint=failpoint,
         claim_ttl=settings.claim_ttl,
     )
@@ -264,6 +292,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         settings=ApiSettings(
             version=__version__, allowed_hosts=allowed_hosts(settings), providers=tuple(sorted(context.providers))
         ),
+        signed=door.opened,
         prices=engine.prices,
         table=engine.planner.table,
         recommender=engine.recommender,
@@ -296,6 +325,14 @@ async def nothing_left_behind(store: Store, enabled: Collection[str]) -> None:
 def policy_of(settings: Settings) -> Policy:
     """Nodes report ten times before their silence means anything."""
     return Policy(silence=settings.silence, report_every=settings.silence / 10)
+
+
+def object_storage(settings: Settings, door: FileDoor) -> ObjectStorage:
+    """Raises InvalidRequest or StorageRefused: a place that can never work is better told now. Nobody is asked yet."""
+    root = settings.storage_root
+    storage = ObjectStorage(door, os.environ, endpoints=settings.storage_endpoints, own=root)
+    storage.open(root)
+    return storage
 
 
 def surroundings(settings: Settings, url: str, deployment: str, clock: SystemClock) -> Surroundings:

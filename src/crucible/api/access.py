@@ -14,6 +14,7 @@ class Access(StrEnum):
     ATTEMPT = "attempt"  # a user's token, or the token of an attempt that asks for its own job
     NODE = "node"  # a node's key
     ENROLMENT = "enrolment"  # an order's enrolment token; the gateway checks it
+    SIGNED = "signed"  # the address itself carries the right; the route checks it
 
 
 SOCKET = "SOCKET"  # stands for the method of a WebSocket
@@ -73,6 +74,9 @@ TABLE: Mapping[tuple[str, str], Access] = {
     ("GET", "/api/v1/training/{job_id}"): Access.MEMBER,
     ("POST", "/api/v1/training/{job_id}/resume"): Access.MEMBER,
     (SOCKET, "/api/v1/training/{job_id}/stream"): Access.MEMBER,
+    # objects on this server's disk
+    ("GET", "/v1/objects/{token}"): Access.SIGNED,
+    ("PUT", "/v1/objects/{token}"): Access.SIGNED,
     # agents
     ("GET", "/v1/agent/{sha256}"): Access.ENROLMENT,
     ("POST", "/agent/v1/enrol"): Access.ENROLMENT,

@@ -15,6 +15,7 @@ from crucible.api.history import HistoryRoutes
 from crucible.api.jobs import JobRoutes
 from crucible.api.live import LiveRoutes
 from crucible.api.logs import LogRoutes
+from crucible.api.objects import ObjectRoutes
 from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
 from crucible.api.predictions import PredictionRoutes
@@ -54,6 +55,7 @@ def create_app(deps: Deps) -> FastAPI:
         PredictionRoutes(deps),
         RecommendationRoutes(deps),
         PeopleRoutes(deps),
+        ObjectRoutes(deps),
         SystemRoutes(deps, app, shutdown),
         TrainingRoutes(deps),
     ):

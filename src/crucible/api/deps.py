@@ -10,8 +10,10 @@ from crucible.engine.hub import Hub
 from crucible.engine.prices import PriceRefresher
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
+from crucible.model.storage import PIECE_BYTES
 from crucible.ports.blobs import Blobs
 from crucible.ports.clock import Clock
+from crucible.ports.objects import Method, Objects
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
 from crucible.wire.agent import MAX_REPORT_BYTES
@@ -28,6 +30,7 @@ class ApiSettings:
     max_report_bytes: int = MAX_REPORT_BYTES
     max_package_bytes: int = MAX_PACKAGE_BYTES
     max_code_bytes: int = MAX_CODE_BYTES  # to be read for a recommendation
+    max_object_bytes: int = PIECE_BYTES + (1 << 20)  # a piece, or a manifest that names very many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,7 @@ class Deps:
     hub: Hub
     clock: Clock
     settings: ApiSettings
+    signed: Callable[[Method, str], tuple[Objects, str]]  # what the token of an object's address leads to
     prices: PriceRefresher
     table: Callable[[], Awaitable[OfferTable]]  # everything on sale now
     recommender: Recommender

@@ -27,6 +27,7 @@ DRAIN_BYTES, DRAIN_S = 16 << 20, 2.0
 
 _HOSTS_REMEMBERED = 100
 _HOST = re.compile(r"(?:\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
+_OBJECTS = "/v1/objects/"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -72,7 +73,7 @@ class Guard:
             if not self._shutdown.is_stopping:
                 raise  # else: it was given its time, and whoever asked does not read the answer
         except Exception:
-            log.exception("request %s: %s %s failed", request_id, scope.get("method", "SOCKET"), scope["path"])
+            log.exception("request %s: %s %s failed", request_id, scope.get("method", "SOCKET"), _shown(scope["path"]))
             if started:
                 raise  # the server breaks the connection off, so that half an answer is not taken for a whole one
             await _refuse(internal_error(request_id), scope, receive, send_named)
@@ -115,9 +116,16 @@ class Guard:
             return self._settings.max_report_bytes
         if method == "PUT" and path.startswith("/v1/packages/"):
             return self._settings.max_package_bytes
+        if method == "PUT" and path.startswith(_OBJECTS):
+            return self._settings.max_object_bytes
         if path == "/v1/recommendations":
             return self._settings.max_code_bytes
         return self._settings.max_body_bytes
+
+
+def _shown(path: str) -> str:
+    """The address of an object is a secret."""
+    return f"{_OBJECTS}…" if path.startswith(_OBJECTS) else path
 
 
 def _check_origin(origin: bytes, host: bytes | None) -> None:

@@ -21,12 +21,15 @@ def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None 
 
 
 class Pulled(Response):
-    """A body of unknown length. The next piece is made only when the last one has left; an empty piece is not sent, it
-    only gives a chance to notice that the reader has gone."""
+    """A body of unknown length, unless the headers tell it. The next piece is made only when the last one has left; an
+    empty piece is not sent, it only gives a chance to notice that the reader has gone."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
-        super().__init__(None, 200, headers, media_type)
-        del self.headers["content-length"]
+    def __init__(
+        self, pieces: AsyncIterator[bytes], media_type: str, headers: Mapping[str, str], status: int = 200
+    ) -> None:
+        super().__init__(None, status, headers, media_type)
+        if "content-length" not in headers:
+            del self.headers["content-length"]
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

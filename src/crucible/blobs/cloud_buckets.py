@@ -36,10 +36,13 @@ RETRY_LIMIT = timedelta(seconds=60)
 
 
 class Bucket:
-    def __init__(self, uri: str, make: Callable[[], "ObjectStore"], key: AccountKey | None = None) -> None:
+    def __init__(
+        self, uri: str, make: Callable[[], "ObjectStore"], *, lists_exactly: bool = True, key: AccountKey | None = None
+    ) -> None:
         self._uri = uri
         self._make = make
         self._store: ObjectStore | None = None
+        self.lists_exactly = lists_exactly  # in the order of keys, and from where it is told
         self.key = key  # of Azure
 
     async def store(self) -> "ObjectStore":
@@ -97,10 +100,14 @@ def _endpoint(address: Address, environ: Environ, endpoints: Endpoints) -> str |
 def _s3(address: Address, environ: Environ, endpoint: str | None) -> Bucket:
     region = _first(environ, "AWS_REGION", "AWS_DEFAULT_REGION")
     key, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
-    if key and secret:
-        known = _Known(key, secret, environ.get("AWS_SESSION_TOKEN"))
-        return Bucket(address.uri, lambda: _s3_store(address.bucket, region, endpoint, known))
-    return Bucket(address.uri, lambda: _s3_store_by_chain(address, region, endpoint))
+    known = _Known(key, secret, environ.get("AWS_SESSION_TOKEN")) if key and secret else None
+
+    def make() -> "ObjectStore":
+        if known is None:
+            return _s3_store_by_chain(address, region, endpoint)
+        return _s3_store(address.bucket, region, endpoint, known)
+
+    return Bucket(address.uri, make, lists_exactly=endpoint is None)
 
 
 def _minio(address: Address, environ: Environ, endpoint: str) -> Bucket:
@@ -109,7 +116,8 @@ def _minio(address: Address, environ: Environ, endpoint: str) -> Bucket:
     if not key or not secret:
         raise StorageRefused(f"no credentials for {address.uri}; set MINIO_ACCESS_KEY and MINIO_SECRET_KEY")
     region = _first(environ, "AWS_REGION", "AWS_DEFAULT_REGION")
-    return Bucket(address.uri, lambda: _s3_store(address.bucket, region, endpoint, _Known(key, secret, None)))
+    known = _Known(key, secret, None)
+    return Bucket(address.uri, lambda: _s3_store(address.bucket, region, endpoint, known), lists_exactly=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -219,7 +227,7 @@ def _az(address: Address, environ: Environ, endpoint: str | None) -> Bucket:
     if key:
         config["account_key"] = key
     signer = AccountKey(account, key, where, address.bucket) if key else None
-    return Bucket(address.uri, lambda: _az_store(address.bucket, config, endpoint), signer)
+    return Bucket(address.uri, lambda: _az_store(address.bucket, config, endpoint), key=signer)
 
 
 def _connection(environ: Environ) -> dict[str, str]:

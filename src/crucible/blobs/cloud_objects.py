@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from crucible.blobs.azure_sas import PUT_HEADERS
 from crucible.blobs.cloud_buckets import Bucket
@@ -84,19 +85,15 @@ class CloudObjects:
             return None
 
     async def list(self, prefix: str = "", *, after: str = "") -> AsyncIterator[ObjectFacts]:
-        import obstore
-
         folder = prefix.rpartition("/")[0]  # the library knows whole names only
         base = self._whole(folder) if folder else self._prefix
-        offset = self._whole(after) if after else None
+        beyond = self._whole(after) if after else None
         async with self._errors(""):
-            async for batch in obstore.list(await self._bucket.store(), base or None, offset=offset):
-                for found in batch:
-                    facts = self._facts(found)
-                    if facts.key.startswith(prefix):
-                        yield facts
-                    elif facts.key.encode() > prefix.encode():
-                        return
+            async for facts in self._ordered(base, beyond):
+                if facts.key.startswith(prefix) and facts.key.encode() > after.encode():
+                    yield facts
+                elif facts.key.encode() > prefix.encode() and not facts.key.startswith(prefix):
+                    return
 
     async def delete(self, keys: Sequence[str]) -> None:
         import obstore
@@ -119,9 +116,26 @@ class CloudObjects:
             return [self._bucket.key.sign(method, whole, until) for whole in wholes]
         async with self._errors(""):
             store: Any = await self._bucket.store()
-            urls = await obstore.sign_async(store, method, wholes, expires_in)
+            # For Google it signs names as if they were written for an address already.
+            names = [quote(whole) for whole in wholes] if self._is_google else wholes
+            urls = await obstore.sign_async(store, method, names, expires_in)
         headers = PUT_HEADERS if self.address.scheme is Scheme.AZ and method == "PUT" else {}
         return [Signed(method, url, headers) for url in urls]
+
+    async def _ordered(self, base: str, beyond: str | None) -> AsyncIterator[ObjectFacts]:
+        """Not everything that speaks S3 keeps its order, or starts where it was told to; those are listed whole."""
+        import obstore
+
+        store, is_exact = await self._bucket.store(), self._bucket.lists_exactly
+        found: list[ObjectFacts] = []
+        async for batch in obstore.list(store, base or None, offset=beyond if is_exact else None):
+            if not is_exact:
+                found.extend(map(self._facts, batch))
+                continue
+            for one in batch:
+                yield self._facts(one)
+        for facts in sorted(found, key=lambda one: one.key.encode()):
+            yield facts
 
     async def _read(
         self, key: str, start: int, length: int | None, etag: str | None = None
@@ -131,7 +145,11 @@ class CloudObjects:
         if length == 0:
             return b"", await self._found(key)
         whole = self._whole(key)
-        options: GetOptions = {"range": {"offset": start} if length is None else (start, start + length)}
+        options: GetOptions = {}
+        if length is not None:
+            options["range"] = (start, start + length)
+        elif start:
+            options["range"] = {"offset": start}
         if etag is not None:
             options["if_match"] = etag
         try:

@@ -20,6 +20,7 @@ import uvloop
 
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
+from crucible.blobs.file_door import FileDoor
 from crucible.blobs.files import FileBlobs
 from crucible.engine.context import Context
 from crucible.engine.engine import Engine
@@ -83,6 +84,7 @@ class Server:
     deps: Deps = field(init=False)
     cloud: FakeCloud = field(init=False)
     keys: Keys = field(init=False)
+    door: FileDoor = field(init=False)  # to objects on this server's disk
     boots: list[tuple[Machine, Order, Boot]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     ready: threading.Event = field(default_factory=threading.Event)
@@ -198,6 +200,8 @@ class Server:
         self.keys = Keys(b"secret")
         self.cloud = FakeCloud(clock=clock, random=random.Random(1), gpus=64, on_boot=self._booted)
         self.storage = FakeStorage(now=clock.now)
+        url = f"http://127.0.0.1:{self.port}"
+        self.door = FileDoor(url, self.keys.address, self.keys.right_of, clock.now)
         context = Context(
             store=store,
             streams=streams,
@@ -210,7 +214,7 @@ class Server:
             wakes=Wakes(),
             policy=Policy(),
             server_id="test",
-            url=f"http://127.0.0.1:{self.port}",
+            url=url,
             checkpoint_root=self.folder.as_uri(),
             storage=self.storage,
             storage_root=parse("s3://kept/checkpoints"),
@@ -227,6 +231,7 @@ class Server:
             hub=context.hub,
             clock=clock,
             settings=self.settings,
+            signed=self.door.opened,
             prices=engine.prices,
             recommender=engine.recommender,
             table=engine.planner.table,
