@@ -277,6 +277,8 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
         lambda: store.job_costs([job]),
         lambda: store.open_usages_of([job]),
         lambda: store.cooldowns(NOW),
+        lambda: store.spot_lives(NOW, NOW),
+        lambda: store.newest_step(job),
         lambda: store.segments("x"),
     ]
     for call in calls:

@@ -257,6 +257,7 @@ orders = Table(
     known("phase", OrderPhase),
 )
 Index("ix_orders_of_task", orders.c.task_id)
+Index("ix_orders_of_job", orders.c.job_id)
 partial_index("ix_orders_spot", orders.c.created_at, where="is_spot")
 partial_index(
     "ix_orders_unsettled", orders.c.provider, orders.c.created_at, where=f"phase IN ({words(UNSETTLED_ORDERS)})"

@@ -115,6 +115,7 @@ def an_order(task: Task, number: int = 0, count: int = 1, **fields: Any) -> Orde
         "body": {"image": "ubuntu", "tags": {"order": [1, 2.5, None, True]}},
         "created_at": NOW,
         "deadline_at": LATER,
+        "hazard_per_hour": 0.125,
     }
     return Order(**{**given, **fields})
 
@@ -159,6 +160,9 @@ def an_attempt(task: Task, held: Sequence[Lease] = (), **fields: Any) -> Attempt
         "leases": tuple(lease.id for lease in held),
         "created_at": NOW,
         "deadline_at": LATER,
+        "resume_step": 2**40,
+        "saved_step": 2**40 + 1,
+        "mean_life_s": 14400.5,
     }
     return Attempt(**{**given, **fields})
 

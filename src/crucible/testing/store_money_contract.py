@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from crucible.model.change import born
 from crucible.model.errors import InvariantBroken, StaleVersion
 from crucible.model.ids import JobId, MachineId
 from crucible.model.job import JobReasonChanged
+from crucible.model.lease import LeaseClosed, LeaseRequested, LeaseStarted, OrderPlaced
 from crucible.model.ledger import ChargeKind, Cooldown, Entry, Posting, Rate, Usage
 from crucible.model.record import Record
 from crucible.model.units import MicroUsd
 from crucible.ports.store import JobQuery, Store
-from crucible.testing.specimens import NOW, Family, running, step
+from crucible.testing.specimens import NOW, Family, a_lease, an_order, running, step
 
 START = NOW.replace(microsecond=0)
 HOUR = timedelta(hours=1)
@@ -230,3 +232,21 @@ class MoneyContract:
         await write(store, long)
         await write(store, short)
         assert await store.cooldowns(NOW) == (long,)
+
+    # --- lives ------------------------------------------------------------------------------------------------------
+
+    async def test_hours_and_losses_of_spot_machines_are_added_up_by_kind(self, store: Store) -> None:
+        spot = await running(store)
+        steady = an_order(spot.task, 7, is_spot=False)
+        kept = step(a_lease(steady), LeaseStarted(NOW, MachineId("m"), (), None))[1]
+        bought = [born(steady, OrderPlaced(NOW)), born(a_lease(steady), LeaseRequested(NOW)), kept]
+        taken, ended = step(spot.leases[0], LeaseClosed(NOW + HOUR, "taken back", was_taken=True))
+        await store.commit([*bought, ended], label="lives")
+        assert await store.lease(taken.id) == taken and taken.was_taken
+        target = spot.order.target
+        (lives,) = await store.spot_lives(NOW - HOUR, NOW + 3 * HOUR)
+        assert (lives.provider, lives.region) == (target.provider, target.region)
+        assert lives.instance_type == spot.order.instance_type
+        assert (lives.hours, lives.taken) == (4.0, 1)  # one and three
+        assert (await store.spot_lives(NOW - HOUR, NOW - HOUR))[0].hours == 1.0  # a clock that was set back
+        assert await store.spot_lives(NOW, NOW + HOUR) == ()  # ordered too long ago

@@ -126,3 +126,30 @@ def test_a_rank_that_went_with_its_machine_is_nobodys_failure_and_no_success() -
         assert gone.outcome is Outcome.LOST
     stopping = after(an_attempt(2), started(0), started(1), exited(1, 0, evicted=True))
     assert stopping.stop_outcome is Outcome.LOST
+
+
+def test_the_whole_gang_saves_as_soon_as_one_machine_is_told_to_go() -> None:
+    running = after(an_attempt(2), started(0), started(1))
+    why = "the provider takes the machine back at 2026-01-01T00:02:00Z"
+    notice = RankReported(rank=1, generation=1, state=RankState.STARTED, reason=why, evicted=True)
+    stopping = after(running, notice)
+    assert (stopping.phase, stopping.stop_outcome, stopping.reason) == (P.STOPPING, Outcome.LOST, why)
+    assert after(stopping, notice) == stopping
+    assert after(stopping, exited(0, 0), exited(1, 0, evicted=True)).outcome is Outcome.LOST
+
+
+def test_what_a_stopped_rank_saved_is_given_time_to_be_stored_but_once() -> None:
+    stopping = after(an_attempt(1), started(0), StopWanted(Outcome.HELD, "held"))
+    saving = RankReported(rank=0, generation=1, state=RankState.STARTED, is_checkpointing=True)
+    longer = after(stopping, saving)
+    assert longer.deadline_at == NOW + POLICY.save_limit > stopping.deadline_at
+    assert (longer.phase, longer.stop_outcome, longer.reason) == (P.STOPPING, Outcome.HELD, "held")
+    later = NOW + timedelta(minutes=5)
+    assert after(longer, CheckpointSaved(7), saving, at=later).deadline_at == longer.deadline_at
+    assert after(longer, TimePassed(), at=longer.deadline_at).outcome is Outcome.HELD
+
+
+def test_an_attempt_remembers_the_newest_checkpoint_that_it_committed() -> None:
+    running = after(an_attempt(1), started(0))
+    assert running.saved_step is None
+    assert after(running, CheckpointSaved(20), CheckpointSaved(10)).saved_step == 20

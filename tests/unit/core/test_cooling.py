@@ -1,18 +1,21 @@
 """What a refusal means for the next purchase."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from crucible.core import plan
-from crucible.core.cooling import cooldown, cooled
+from crucible.core.cooling import cooldown, cooled, rests
 from crucible.core.plan import Question
+from crucible.model.change import Change
 from crucible.model.errors import CredentialsRejected, NoCapacity, OrderRejected, ProviderError, QuotaReached, Scope
+from crucible.model.lease import LeasePhase
 from crucible.model.ledger import Cooldown
 from crucible.model.offer import Market, Target
 from crucible.model.policy import Policy
 from crucible.model.spec import JobSpec, Strategy
-from making import an_order
+from making import a_lease, an_order
 from market import BOOK, NOW, a_job, a_price, a_table, a_type
 
 TABLE = a_table(
@@ -92,3 +95,27 @@ def question(spec: JobSpec) -> Question:
 def bought(spec: JobSpec, *refused: Cooldown) -> str | None:
     found = plan.purchase(question(spec), cooled(TABLE, refused), BOOK)
     return None if found is None else str(found.first.id)
+
+
+def taken(**lease: object) -> Change:
+    before = a_lease(active=True)
+    return Change(before, replace(before, phase=LeasePhase.CLOSED, **{"was_taken": True, **lease}), ())  # type: ignore[arg-type]
+
+
+def test_a_kind_that_was_taken_back_rests_and_the_next_goes_to_another_zone_or_market() -> None:
+    spot = an_order(target=ORDER.target, zone="a", instance_type="p4d", is_spot=True)
+    (rest,) = rests([taken(reason="Server.SpotInstanceTermination")], [spot], NOW, Policy())
+    assert marked(rest) == {"aws/r1/a/p4d/spot"}
+    assert rest.until == NOW + Policy().taken_cooldown
+    assert rest.reason == "a machine was taken back there: Server.SpotInstanceTermination"
+    spec = a_job(strategy=Strategy.CHEAPEST, allow_spot=True)
+    assert bought(spec) == "aws/r1/a/p4d/spot"
+    assert bought(spec, rest) == "aws/r1/a/p4d/on-demand"
+
+
+def test_nothing_rests_for_a_machine_on_demand_or_one_that_was_given_back() -> None:
+    spot = an_order(target=ORDER.target, zone="a", instance_type="p4d", is_spot=True)
+    assert rests([taken()], [ORDER], NOW, Policy()) == ()
+    assert rests([taken(was_taken=False)], [spot], NOW, Policy()) == ()
+    known = replace(a_lease(active=True), was_taken=True)
+    assert rests([Change(known, replace(known, phase=LeasePhase.CLOSED), ())], [spot], NOW, Policy()) == ()

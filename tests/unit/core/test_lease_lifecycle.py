@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 
@@ -144,3 +145,15 @@ def test_a_refusal_cannot_close_a_lease_that_has_its_machine() -> None:
 def test_closed_is_for_ever() -> None:
     closed = after(a_lease(active=True), Found(machine(MachineState.GONE)))
     assert after(closed, Found(machine()), CloseWanted("x"), Enrolled(NodeId("n"))) == closed
+
+
+def test_a_machine_that_its_seller_took_or_that_vanished_was_taken_and_one_we_gave_back_was_not() -> None:
+    grace = POLICY.absence_grace + FACTS.visibility
+    active = a_lease(active=True)
+    assert after(active, Found(replace(machine(MachineState.GONE), was_taken=True))).was_taken
+    assert not after(active, Found(machine(MachineState.GONE))).was_taken
+    missing = after(active, Absent())
+    assert after(missing, Absent(), at=NOW + grace).was_taken
+    closing = after(active, CloseWanted("the task succeeded"))
+    assert not after(after(closing, Absent()), Absent(), at=NOW + grace).was_taken
+    assert after(after(active, CloseWanted("evicted", True)), Found(machine(MachineState.GONE))).was_taken

@@ -10,7 +10,7 @@ from crucible.model.lease import Lease, LeasePhase
 from crucible.model.spec import Execution, JobSpec
 from crucible.model.task import Task, TaskPhase
 from crucible.model.tree import TaskTree
-from making import FACTS, NOW, POLICY, a_job, a_lease, a_node, a_task, an_attempt
+from making import FACTS, NOW, POLICY, a_job, a_lease, a_node, a_task, an_attempt, an_order
 
 SPEC = JobSpec(command=("true",))
 
@@ -201,3 +201,34 @@ def test_a_machine_that_the_attempt_does_not_use_is_given_back() -> None:
     after = look(replace(tree, leases=(*tree.leases, a_lease(1, active=True))))
     assert [lease.phase for lease in after.leases] == [LeasePhase.ACTIVE, LeasePhase.CLOSING]
     assert after.leases[1].reason == "the task runs on other machines"
+
+
+def test_the_barrier_waits_until_every_machine_that_the_gang_left_is_closed() -> None:
+    tree = a_tree()
+    for phase in (LeasePhase.REQUESTED, LeasePhase.ACTIVE, LeasePhase.CLOSING):
+        left = replace(a_lease(9, active=True), phase=phase)
+        after = look(replace(tree, leases=(*tree.leases, left)))
+        assert after.attempt is not None and after.attempt.phase is AttemptPhase.PROVISIONING, phase
+        assert after.leases[-1].phase is LeasePhase.CLOSING
+
+
+def test_only_a_spot_machine_that_goes_by_its_own_account_was_taken() -> None:
+    tree = running(a_tree(1))
+    assert tree.attempt is not None
+    for is_spot, is_evicted in ((True, True), (True, False), (False, True)):
+        rank = replace(tree.attempt.ranks[0], state=RankState.EXITED, exit_code=0, is_evicted=is_evicted)
+        outcome = Outcome.LOST if is_evicted else Outcome.SUCCEEDED
+        ended = replace(tree.attempt, ranks=(rank,), phase=AttemptPhase.ENDED, outcome=outcome)
+        after = look(replace(tree, attempt=ended, orders=(an_order(is_spot=is_spot),)))
+        assert after.leases[0].phase is LeasePhase.CLOSING
+        assert after.leases[0].was_taken == (is_spot and is_evicted)
+
+
+def test_a_script_hears_how_long_its_gang_lives() -> None:
+    tree = look(a_tree())
+    assert tree.attempt is not None
+    rank = tree.attempt.ranks[0]
+    for mean_life_s, said in ((None, None), (5400.4, "5400")):
+        attempt = replace(tree.attempt, mean_life_s=mean_life_s)
+        launch = recipe(tree.job, SPEC, attempt, rank, "file:///c", False, POLICY)
+        assert launch.env.get("CRUCIBLE_MEAN_LIFE_S") == said

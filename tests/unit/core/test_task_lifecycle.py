@@ -8,7 +8,7 @@ from crucible.model.ids import AttemptId
 from crucible.model.job import Desired
 from crucible.model.policy import Policy
 from crucible.model.spec import Retry
-from crucible.model.task import TaskEnded, TaskPhase, TaskRetried
+from crucible.model.task import TaskEnded, TaskPhase, TaskPlaced, TaskRetried
 from making import NOW, POLICY, a_task, an_attempt
 
 RETRY = Retry(limit=3, delay=timedelta(seconds=60), growth=2)
@@ -83,3 +83,32 @@ def test_a_gang_that_came_up_forgives_those_that_did_not() -> None:
     task = a_task(boots_failed=5, attempt_id=AttemptId("a"))
     (advanced,) = tasks.decide(task, an_attempt(1, phase=AttemptPhase.RUNNING), Desired.RUN, Retry(), NOW, POLICY)
     assert tasks.evolve(task, advanced).boots_failed == 0
+
+
+def lost_after(ran: timedelta | None = None, losses: int = POLICY.loss_limit, **attempt: object):
+    times = {} if ran is None else dict(started_at=NOW - ran, ended_at=NOW)
+    over = an_attempt(1, phase=AttemptPhase.ENDED, outcome=Outcome.LOST, reason="taken back", **times, **attempt)
+    task = a_task(attempt_id=AttemptId("a"), phase=TaskPhase.RUNNING, losses=losses)
+    (event,) = tasks.decide(task, over, Desired.RUN, RETRY, NOW, POLICY)
+    return task, event
+
+
+def test_a_spot_job_may_be_taken_back_as_often_as_it_gets_somewhere() -> None:
+    for progress in (dict(saved_step=1), dict(saved_step=301, resume_step=300), dict(ran=POLICY.real_run)):
+        task, event = lost_after(**progress)  # type: ignore[arg-type]
+        assert isinstance(event, TaskRetried) and event.not_before == NOW
+        assert not event.counts_as_failure and not event.counts_as_loss
+        assert tasks.evolve(task, event).losses == 0, "what comes is counted from nothing"
+
+
+def test_a_loss_that_left_nothing_counts() -> None:
+    for nothing in (dict(saved_step=300, resume_step=300), dict(ran=POLICY.real_run / 2), dict()):
+        _, ended = lost_after(**nothing)  # type: ignore[arg-type]
+        assert isinstance(ended, TaskEnded) and ended.phase is TaskPhase.FAILED
+        task, again = lost_after(losses=3, **nothing)  # type: ignore[arg-type]
+        assert isinstance(again, TaskRetried) and tasks.evolve(task, again).losses == 4
+
+
+def test_what_is_given_up_is_said_where_the_task_is_placed() -> None:
+    placed = TaskPlaced(NOW, AttemptId("b"), NOW, "the deadline cannot be kept any more")
+    assert tasks.evolve(a_task(), placed).reason == "the deadline cannot be kept any more"

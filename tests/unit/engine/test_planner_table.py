@@ -7,10 +7,13 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from crucible.engine.lives import LOOK_AGAIN_S, WINDOW
 from crucible.engine.planner import DATED_S, NO_KNOWLEDGE, Planner
+from crucible.model.lease import SpotLives
 from crucible.model.ledger import Cooldown
 from crucible.model.offer import Offer
 from making import NOW, an_offer
+from pretend_catalog import pretend_catalog
 
 
 class Machines:
@@ -21,7 +24,8 @@ class Machines:
         self.cooldowns: Sequence[Cooldown] = ()
         self.at = 0.0
         clock = SimpleNamespace(monotonic=lambda: self.at, now=self.now)
-        store = SimpleNamespace(cooldowns=self.refused)
+        self.lives: Sequence[SpotLives] = ()
+        store = SimpleNamespace(cooldowns=self.refused, spot_lives=self.lived)
         context: Any = SimpleNamespace(clock=clock, store=store)
         self.planner = Planner(context, NO_KNOWLEDGE, self.prices, self.listed, telemetry=None)  # type: ignore[arg-type]
 
@@ -33,6 +37,10 @@ class Machines:
 
     async def refused(self, now: datetime) -> Sequence[Cooldown]:
         return self.cooldowns
+
+    async def lived(self, since: datetime, now: datetime) -> Sequence[SpotLives]:
+        assert now - since == WINDOW
+        return self.lives
 
     async def listed(self) -> Sequence[Offer]:
         return self.offers
@@ -71,5 +79,24 @@ def test_what_was_refused_a_moment_ago_is_marked_until_it_may_be_asked_for_again
         machines.cooldowns = []
         machines.at = 2.0
         assert (await machines.planner.table()).listing(0).cooling is None
+
+    asyncio.run(story())
+
+
+def test_what_machines_lived_through_changes_the_risk_of_the_next_a_while_later() -> None:
+    async def story() -> None:
+        machines = Machines()
+        knowledge = pretend_catalog("fake", "nowhere-1", NOW)
+        machines.planner._knowledge = knowledge
+        first = await machines.planner.table()
+        spot = first.is_spot & (first.shapes.gpus[first.shape] == 2)
+        assert set(first.hazard[spot]) == {0.1}
+        machines.lives = [
+            SpotLives(provider="fake", region="nowhere-1", instance_type="fake-2gpu", hours=100.0, taken=90)
+        ]
+        assert await machines.planner.table() is first, "it is not asked at every look"
+        machines.at = LOOK_AGAIN_S
+        learnt = await machines.planner.table()
+        assert set(learnt.hazard[spot]) == {0.5} and set(learnt.hazard[~spot & learnt.is_spot]) == {0.1}
 
     asyncio.run(story())
