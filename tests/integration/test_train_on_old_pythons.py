@@ -29,6 +29,16 @@ newest = train.checkpoints()[-1]
 (newest.path / "nested" / "weights").write_text("torn")
 assert train.latest_checkpoint().step == 3 and train.checkpoint_at(4) is None
 assert [one.step for one in train.checkpoints()] == [3], "the torn one has another size"
+under_way = train.save_checkpoint("out", 5, background=True)
+with open("out/nested/weights", "w") as file:
+    file.write("of later on")
+assert (under_way.wait(20).path / "nested" / "weights").read_text() == "weights of step 4" and under_way.done
+for rank in ("1", "0"):
+    os.environ["RANK"] = rank
+    train.save_checkpoint("out", 6, {"rank": rank}, sharded=True, background=True).wait(20)
+newest = train.latest_checkpoint()
+assert newest.step == 6 and len(newest.shards) == 2 and newest.metadata == {"rank": "0"}
+assert not train.should_checkpoint()
 train.callbacks().on_epoch_end(9, {"loss": 0.5})
 
 @train.plugins.register("m")
@@ -82,3 +92,5 @@ def test_a_script_runs_on_this_python(python: str, tmp_path: Path) -> None:
     assert done.returncode == 0 and "done 3" in done.stdout, done.stderr
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [event["step"] for event in events if event["type"] == "metrics"] == [1, 2, 3, 4, 9]
+    said = [(event["step"], event["shard"], event["shards"]) for event in events if event["type"] == "checkpoint"]
+    assert said == [(1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 0, 1), (5, 0, 1), (6, 1, 2), (6, 0, 2)]
