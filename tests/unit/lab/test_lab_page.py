@@ -11,6 +11,7 @@ from crucible.lab.aws.front import HANDLERS
 from crucible.lab.commands import lab_command
 from crucible.lab.fault_kinds import KINDS, FaultKind, Kind, Moment
 from crucible.lab.fault_rules import read_rule
+from crucible.lab.gcs import objects, parts
 from crucible.lab.scenario_file import read
 from crucible.lab.settings import BOOT_SCALE, REGIONS
 
@@ -47,6 +48,13 @@ def test_the_kinds_of_faults_are_those_that_there_are() -> None:
 def test_the_operations_are_those_that_are_served() -> None:
     said = [re.findall("`([A-Za-z]+)`", row[1]) for row in table("operations")]
     assert said == [sorted(handlers) for handlers in HANDLERS.values()]
+
+
+def test_the_operations_of_storage_are_those_that_are_served() -> None:
+    said = [re.findall("`([A-Za-z]+)`", row[1]) for row in table("storage operations")]
+    of_buckets = [one.name for one in objects.OPERATIONS if not one.is_of_object]
+    of_objects = [one.name for one in objects.OPERATIONS if one.is_of_object]
+    assert said == [sorted(of_buckets), sorted(of_objects), sorted(one.name for one in parts.OPERATIONS)]
 
 
 def test_the_scenario_on_the_page_can_be_played() -> None:
