@@ -287,6 +287,7 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         agents=agents,
         service=engine.service,
         gateway=engine.gateway,
+        checkpoints=engine.checkpoint_desk,
         hub=hub,
         clock=clock,
         settings=ApiSettings(

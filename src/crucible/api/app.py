@@ -6,6 +6,7 @@ from starlette.routing import BaseRoute
 
 from crucible.api.access import SOCKET, TABLE
 from crucible.api.agents import AgentRoutes
+from crucible.api.checkpoints import CheckpointRoutes
 from crucible.api.costs import CostRoutes
 from crucible.api.deps import ApiSettings, Deps
 from crucible.api.door import Door, GuardedSocket, guarded_route
@@ -49,6 +50,7 @@ def create_app(deps: Deps) -> FastAPI:
         AgentRoutes(deps, shutdown),
         LogRoutes(deps, pulse, shutdown),
         HistoryRoutes(deps),
+        CheckpointRoutes(deps),
         CostRoutes(deps),
         PlanningRoutes(deps),
         PriceRoutes(deps),

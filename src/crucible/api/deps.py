@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crucible.core.offers import OfferTable
+from crucible.engine.checkpoint_desk import CheckpointDesk
 from crucible.engine.gateway import Gateway
 from crucible.engine.hub import Hub
 from crucible.engine.prices import PriceRefresher
@@ -41,6 +42,7 @@ class Deps:
     agents: Blobs  # the programs of machines elsewhere, by their digest
     service: Service
     gateway: Gateway
+    checkpoints: CheckpointDesk
     hub: Hub
     clock: Clock
     settings: ApiSettings

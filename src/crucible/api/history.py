@@ -1,9 +1,7 @@
-"""What a job did: its events, attempts, checkpoints, artifacts, metrics, and the spec it came from."""
+"""What a job did: its events, attempts, artifacts, metrics, and the spec it came from."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import unquote, urlsplit
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -35,7 +33,6 @@ class HistoryRoutes:
         add(router, "GET", "/v1/jobs/{job_id}/events", self.events, rest.Events)
         add(router, "GET", "/v1/jobs/{job_id}/metrics", self.metrics, rest.Metrics)
         add(router, "GET", "/v1/jobs/{job_id}/artifacts", self.artifacts, rest.Artifacts)
-        add(router, "GET", "/v1/jobs/{job_id}/checkpoints", self.checkpoints, rest.Checkpoints)
         add(router, "GET", "/v1/jobs/{job_id}/attempts", self.attempts, rest.Attempts)
         add(router, "GET", "/v1/jobs/{job_id}/spec", self.spec, rest.Spec, responses=yaml)
         add(router, "GET", "/v1/jobs/{job_id}/plan", self.plan, rest.Plan)
@@ -85,12 +82,6 @@ class HistoryRoutes:
         """What it left behind."""
         job = await self._job(request, job_id)
         return json_reply({"items": [views.artifact(one) for one in await self._deps.store.artifacts(job.id)]})
-
-    async def checkpoints(self, request: Request, job_id: str) -> Response:
-        """Of the whole lineage: what a resumed job goes on from belongs to all of its chain."""
-        job = await self._job(request, job_id)
-        found = sorted(await self._deps.store.checkpoints(job.lineage), key=lambda one: (one.step, one.created_at))
-        return json_reply({"items": [views.checkpoint(one) for one in found if is_kept(one.uri)]})
 
     async def attempts(self, request: Request, job_id: str) -> Response:
         """Every try, with its machines and ranks."""
@@ -147,9 +138,3 @@ def _wanted(points: Sequence[MetricPoint], after: int | None, names: Sequence[st
         if values and (after is None or (point.step is not None and point.step > after)):
             wanted.append(views.metric(point, values))
     return wanted
-
-
-def is_kept(uri: str) -> bool:
-    """Retention removes a checkpoint's manifest first; what is kept elsewhere than on files is taken to be there."""
-    place = urlsplit(uri)
-    return place.scheme != "file" or Path(unquote(place.path), "manifest.json").is_file()

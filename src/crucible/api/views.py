@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crucible.core.checkpoint import Whole
+from crucible.core.stored_manifest import NodeManifest
+from crucible.engine.checkpoint_desk import Row, ShardFiles
+from crucible.engine.stored import Place
 from crucible.model.attempt import Attempt, Rank
 from crucible.model.ids import JobId, LeaseId, OrderId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
-from crucible.model.record import Artifact, Checkpoint, Prediction, Progress, Token, User
+from crucible.model.record import Artifact, Prediction, Progress, Token, User
 from crucible.model.task import Task
 from crucible.model.units import MicroUsd, usd
 from crucible.ports.store import JobPage, JobSummary, LoggedEvent
@@ -155,7 +159,8 @@ def artifact(made: Artifact) -> dict[str, Any]:
     return {"type": made.type, "uri": made.uri, "created_at": made.created_at, "meta": made.meta}
 
 
-def checkpoint(made: Checkpoint) -> dict[str, Any]:
+def checkpoint(row: Row, is_latest: bool) -> dict[str, Any]:
+    made = row.made
     return {
         "step": made.step,
         "uri": made.uri,
@@ -163,8 +168,42 @@ def checkpoint(made: Checkpoint) -> dict[str, Any]:
         "manifest_sha256": made.manifest_sha256,
         "created_at": made.created_at,
         "job_id": made.job_id,
-        "attempt_id": made.attempt_id,
+        "attempt_id": made.attempt_id or None,
+        "attempt": row.attempt,
+        "shards": row.shards,
+        "kept_in": "storage" if row.is_stored else "folder",
+        "is_latest": is_latest,
         "metadata": made.metadata,
+    }
+
+
+def checkpoint_files(place: Place, whole: Whole, shards: Sequence[ShardFiles], lives_s: float) -> dict[str, Any]:
+    """Files are numbered through all shards."""
+    files: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
+    for shard in shards:
+        node, first = shard.manifest.node, len(files)
+        files += [{"name": part.name, "size": part.size, "shard": node.shard} for part in node.parts]
+        for one, signed in zip(shard.manifest.objects, shard.signed, strict=True):
+            holds = [held_piece(node, first, *held) for held in one.holds]
+            objects.append({"url": signed.url, "headers": dict(signed.headers), "size": one.size, "holds": holds})
+    return {
+        "step": whole.step,
+        "uri": place.objects.address.below(whole.first.key).uri,
+        "size_bytes": whole.size_bytes,
+        "shards": len(whole.shards),
+        "files": files,
+        "objects": objects,
+        "lives_s": lives_s,
+    }
+
+
+def held_piece(node: NodeManifest, first: int, part: int, piece: int) -> dict[str, Any]:
+    return {
+        "file": first + part,
+        "offset": piece * node.piece_bytes,
+        "size": node.piece_size(part, piece),
+        "sha256": node.parts[part].pieces[piece],
     }
 
 

@@ -42,7 +42,6 @@ def unavailable(spec: JobSpec) -> list[tuple[str, str]]:
         (bool(spec.volumes), "volumes", "volumes"),
         (is_remote(spec.entrypoint), "entrypoint", f"the entrypoint {spec.entrypoint}"),
         (is_remote(spec.data.dataset), "data.dataset", f"the dataset {spec.data.dataset}"),
-        (is_remote(spec.checkpoint.dir), "checkpoint.dir", f"checkpoints in {spec.checkpoint.dir}"),
         (spec.execution.backend not in (None, "local"), "execution.backend", f"backend {spec.execution.backend}"),
         (spec.execution.executor not in (None, "local"), "execution.executor", f"executor {spec.execution.executor}"),
     ]

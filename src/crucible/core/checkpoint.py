@@ -20,6 +20,8 @@ RESULTS = "results/"
 
 _FOLDER_MANIFEST = re.compile(r"(step-([0-9]{9,18}))/manifest(-[0-9]{5}-[0-9]{5}-of-[0-9]{5})?\.json\Z")
 
+_SHARD_NAME = re.compile(r"manifest-([0-9]{5})-([0-9]{5})-of-([0-9]{5})\.json\Z")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
@@ -122,6 +124,18 @@ def folder_of_manifest(key: str) -> tuple[str, int] | None:
     """The folder and the step of a manifest that a machine saved there; None: it is something else."""
     found = _FOLDER_MANIFEST.match(key)
     return (found[1], int(found[2])) if found else None
+
+
+def is_committed(names: Iterable[str]) -> bool:
+    """Whether a folder with these files holds a checkpoint: one manifest, or those of all shards of an attempt."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for name in names:
+        if name == "manifest.json":
+            return True
+        shard = _SHARD_NAME.match(name)
+        if shard:
+            found.setdefault((shard[1], shard[3]), set()).add(shard[2])
+    return any(len(shards) == int(count) for (_, count), shards in found.items())
 
 
 def shard_of(manifest: StoredManifest, key: str, sha256: str, stored_at: datetime) -> Shard:

@@ -4,6 +4,7 @@ ordinary reconcile: there is no recovery path."""
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from crucible.engine.checkpoint_desk import CheckpointDesk
 from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context, log
 from crucible.engine.gateway import Gateway
@@ -49,6 +50,7 @@ class Engine:
         self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, context.providers)
         self.checkpoints = Checkpoints(context)
         self.gateway = Gateway(context, self.checkpoints)
+        self.checkpoint_desk = CheckpointDesk(context, self.checkpoints)
         self.tidier = Tidier(context, self.checkpoints, self.gateway.record)
         self._tasks = TaskReconciler(context, self.placer.want, self.gateway.last_words)
         self._jobs = JobReconciler(context, telemetry)

@@ -9,6 +9,7 @@ from crucible import spec as specs
 from crucible.core import admission
 from crucible.core import job as jobs
 from crucible.engine.answers import Planned
+from crucible.engine.checkpoint_place import check_place
 from crucible.engine.context import Context
 from crucible.engine.placer import Placer
 from crucible.engine.plan_view import PlanView, plan_view
@@ -58,6 +59,7 @@ class Service:
         now = self._context.clock.now()
         spec = specs.load(spec_yaml, now=now).spec
         admission.admit(spec, now)
+        await check_place(self._context, spec)
         planned = await self._planner.admit(spec)
         if needs_code(spec) and code_digest is None:
             raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")

@@ -241,12 +241,52 @@ class CheckpointItem(BaseModel):
     manifest_sha256: str
     created_at: datetime
     job_id: str
-    attempt_id: str
+    attempt_id: str | None  # null: whole in storage, and not reported by anybody yet
+    attempt: int | None  # its number
+    shards: int
+    kept_in: Literal["storage", "folder"]
+    is_latest: bool  # what the next attempt begins with, unless it turns out corrupt
     metadata: dict[str, Any]
 
 
 class Checkpoints(BaseModel):
     items: list[CheckpointItem]
+
+
+class CheckpointRemoved(BaseModel):
+    removed: int  # the step
+
+
+class CheckpointFile(BaseModel):
+    name: str
+    size: int
+    shard: int
+
+
+class HeldPiece(BaseModel):
+    file: int  # its place in `files`
+    offset: int
+    size: int
+    sha256: str
+
+
+class CheckpointObject(BaseModel):
+    """Pieces of files, one after another, for whoever has the address; it expires."""
+
+    url: str
+    headers: dict[str, str]
+    size: int
+    holds: list[HeldPiece]
+
+
+class CheckpointFiles(BaseModel):
+    step: int
+    uri: str
+    size_bytes: int
+    shards: int
+    files: list[CheckpointFile]
+    objects: list[CheckpointObject]
+    lives_s: float  # until the addresses expire, from now
 
 
 class RankItem(BaseModel):

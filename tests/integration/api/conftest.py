@@ -228,6 +228,7 @@ class Server:
             agents=await self._agents(),
             service=engine.service,
             gateway=engine.gateway,
+            checkpoints=engine.checkpoint_desk,
             hub=context.hub,
             clock=clock,
             settings=self.settings,
