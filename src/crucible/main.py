@@ -246,14 +246,14 @@ async def run_server(settings: Settings) -> None:
 async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine, Deps]]:
     """Everything between the database and the routes, stopped in the reverse order."""
     data, clock = settings.data_dir, SystemClock()
+    keys, hub = Keys(secret_key(data)), Hub(clock)
+    door = FileDoor(url, keys.address, keys.right_of, clock.now)
+    storage = object_storage(settings, door)
     failpoint = Failpoints(os.environ.get("CRUCIBLE_FAILPOINTS", ""))
     store = await open_store(settings.database_url, failpoint=failpoint)
     streams = FileStreams(data / "streams", add_segment=store.add_segment, segments=store.segments)
     blobs = FileBlobs(data / "packages")
     agents, agent_sha256 = await agents_elsewhere(data)
-    keys, hub = Keys(secret_key(data)), Hub(clock)
-    door = FileDoor(url, keys.address, keys.right_of, clock.now)
-    storage = object_storage(settings, door)
     providers = open_providers(settings.providers, surroundings(settings, url, keys.deployment, clock))
     sellers = {(seller.name, seller.region): seller for one in providers.values() for seller in one.sellers}
     context = Context(

@@ -48,6 +48,27 @@ def test_the_foreground_server_says_where_it_is_and_stops_at_sigterm(tmp_path: P
     assert not known.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--storage", "ftp://bucket"], "ftp://bucket is not a place for objects; write s3://"),
+        (["--storage", "minio://127.0.0.1:9/bucket"], "set MINIO_ACCESS_KEY"),
+        (["--storage", "az://container"], "set AZURE_STORAGE_ACCOUNT_NAME"),
+        (["--storage-endpoint", "minio:9000"], "write https://host:port"),
+    ],
+)
+def test_storage_that_cannot_work_keeps_the_server_from_starting(
+    tmp_path: Path, options: list[str], words: str
+) -> None:
+    argv = [sys.executable, "-m", "crucible.cli.entry", "server", *options]
+    clouds = ("AWS_", "AZURE_", "MINIO_", "GOOGLE_")
+    known = {name: value for name, value in environment(tmp_path).items() if not name.startswith(clouds)}
+    ran = subprocess.run(argv, env=known, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: ") and words in ran.stderr and "Traceback" not in ran.stderr
+    assert not (tmp_path / "data" / "crucible.db").exists()
+
+
 def test_help_of_the_server_lists_its_options(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "crucible.cli.entry", "server", "run", "--help"],

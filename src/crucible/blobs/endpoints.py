@@ -27,13 +27,19 @@ class Endpoints:
         if _is_inside(origin[1]):
             raise _refused(origin, "is on this machine or in a private network")
 
+    def knows(self, host: str) -> bool:
+        return self._of_host(host) is not None
+
     def of_host(self, host: str) -> str:
         """Where minio://host:port is. Raises StorageRefused."""
-        for scheme in ("https", "http"):
-            origin = _origin(f"{scheme}://{host}")
-            if origin in self._listed:
-                return _written(origin)
+        origin = self._of_host(host)
+        if origin is not None:
+            return _written(origin)
         raise _refused(_origin(f"{guessed_scheme(host)}://{host}"), "is no place that the operator listed")
+
+    def _of_host(self, host: str) -> Origin | None:
+        origins = (_origin(f"{scheme}://{host}") for scheme in ("https", "http"))
+        return next((origin for origin in origins if origin in self._listed), None)
 
 
 def guessed_scheme(host: str) -> str:

@@ -18,8 +18,10 @@ class ObjectStorage:
         server keeps what is its own. Raises InvalidRequest."""
         self._door = door
         self._environ = environ
+        self.endpoints = Endpoints(endpoints)
         named = endpoint_of(own, environ) if own else None
-        self._endpoints = Endpoints([*endpoints, named] if named else endpoints)
+        if own and named and not (own.host and self.endpoints.knows(own.host)):  # http or https, as it was listed
+            self.endpoints = Endpoints([*endpoints, named])
         self._buckets: dict[tuple[Scheme, str, str], Bucket] = {}
 
     def open(self, address: Address) -> Objects:
@@ -28,5 +30,5 @@ class ObjectStorage:
         place = (address.scheme, address.host, address.bucket)
         bucket = self._buckets.get(place)
         if bucket is None:  # one for all who use it: they share its connections
-            bucket = self._buckets[place] = bucket_at(address, self._environ, self._endpoints)
+            bucket = self._buckets[place] = bucket_at(address, self._environ, self.endpoints)
         return CloudObjects(address, bucket)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from crucible.blobs.keys import whole_key
 from crucible.model.errors import Conflict, Forbidden, NotFound, StorageRefused
 from crucible.model.storage import Address
 from crucible.ports.objects import Method, ObjectFacts, Signed
@@ -97,6 +98,7 @@ class FakeObjects:
         return self._storage.keep(self._place, self._whole(key), body)
 
     async def put_stream(self, key: str, body: AsyncIterator[bytes]) -> int:
+        self._whole(key)
         whole = b"".join([piece async for piece in body])
         await self.put(key, whole)
         return len(whole)
@@ -118,7 +120,7 @@ class FakeObjects:
 
     async def list(self, prefix: str = "", *, after: str = "") -> AsyncIterator[ObjectFacts]:
         self._storage.trouble("list", prefix)
-        held, root = dict(self._storage.held(self._place)), self._whole("")
+        held, root = dict(self._storage.held(self._place)), self._root
         for whole in sorted((key for key in held if key.startswith(root + prefix)), key=str.encode):
             key = whole[len(root) :]
             if key.encode() > after.encode():
@@ -135,5 +137,9 @@ class FakeObjects:
         return [self._storage.sign(method, self._place, self._whole(key), until) for key in keys]
 
     def _whole(self, key: str) -> str:
+        return self._root + whole_key("", key)
+
+    @property
+    def _root(self) -> str:
         prefix = self.address.prefix.rstrip("/")
-        return f"{prefix}/{key}" if prefix or self.address.prefix == "/" else key
+        return f"{prefix}/" if self.address.prefix else ""
