@@ -1,4 +1,5 @@
-"""A double of Crucible's server: the agent protocol and nothing else, on loopback, with faults on demand.
+"""A double of Crucible's server: the agent protocol and nothing else, on loopback, with faults on demand. With a double
+of storage behind it, it signs for it and says what is there.
 
 It validates every message with the real wire models, keeps log and metric records by their numbers as the real streams
 do (a record twice is kept once, a gap is refused), and remembers what it saw. It can be stopped and started on another
@@ -6,6 +7,7 @@ port without losing its memory, as the real one can."""
 
 import contextlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import ValidationError
 
+from crucible.core.checkpoint import manifest_key, part_keys, result_key, slot_of_manifest
+from crucible.core.stored_manifest import BadManifest, StoredManifest, read_stored
 from crucible.wire import agent as wire
+from doubles.storage import StorageDouble
 
 ENROLMENT_TOKEN = "enrolment-token-of-the-order"
 NODE_KEY = "node-key-of-the-node"
@@ -58,6 +63,10 @@ class ServerDouble:
     def __init__(self, report_every_s: float = 0.5, orphan_after_s: float = 600) -> None:
         self.report_every_s = report_every_s
         self.orphan_after_s = orphan_after_s
+        self.storage: StorageDouble | None = None
+        self.signatures_live_s = 3600.0
+        self.slots: list[wire.SlotRequest] = []
+        self.candidates: list[wire.CandidateRequest] = []
         self._changed = threading.Condition()
         self._http: _Http | None = None
         self.url = ""
@@ -182,6 +191,10 @@ class ServerDouble:
             return self._report(wire.Report.model_validate_json(body))
         if path in self.agents:
             return 200, self.agents[path]
+        if path == "/agent/v1/storage/slot":
+            return 200, self._slot(wire.SlotRequest.model_validate_json(body)).model_dump_json().encode()
+        if path == "/agent/v1/storage/candidate":
+            return 200, self._candidate(wire.CandidateRequest.model_validate_json(body)).model_dump_json().encode()
         digest = path.removeprefix("/agent/v1/packages/")
         return (200, self.packages[digest]) if digest in self.packages else (404, b"{}")
 
@@ -210,6 +223,51 @@ class ServerDouble:
             if self.work.version == seen:
                 return wire.WorkReply(version=seen, unchanged=True).model_dump_json().encode()
             return self.work.model_dump_json().encode()
+
+    # --- storage ------------------------------------------------------------------------------
+
+    def _slot(self, asked: wire.SlotRequest) -> wire.SlotReply:
+        assert self.storage is not None
+        number = next(each.launch.number for each in self.work.ranks if each.launch.attempt_id == asked.attempt_id)
+        slot = asked.slot or f"{number:05d}-{asked.rank:05d}-{secrets.token_hex(8)}"
+        with self._changed:
+            self.slots.append(asked)
+            self._changed.notify_all()
+        return wire.SlotReply(
+            slot=slot,
+            prefix="s3://bucket/lineage/task",
+            manifest=self.storage.sign("PUT", manifest_key(slot)),
+            parts=[self.storage.sign("PUT", key) for key in part_keys(slot, asked.first, asked.count)],
+            result=self.storage.sign("PUT", result_key(asked.attempt_id, asked.rank)),
+            lives_s=self.signatures_live_s,
+        )
+
+    def _candidate(self, asked: wire.CandidateRequest) -> wire.CandidateReply:
+        assert self.storage is not None
+        self.candidates.append(asked)
+        found = self._wholes(self.storage)
+        if asked.skip >= len(found):
+            return wire.CandidateReply(candidate=None)
+        shards = [
+            wire.StoredShard(
+                slot=one.slot,
+                manifest=self.storage.objects[manifest_key(one.slot)].decode(),
+                objects=[self.storage.sign("GET", each.key) for each in one.objects],
+            )
+            for one in found[asked.skip]
+        ]
+        return wire.CandidateReply(candidate=wire.Candidate(step=found[asked.skip][0].node.step, shards=shards))
+
+    def _wholes(self, storage: StorageDouble) -> list[list[StoredManifest]]:
+        """Newest first, those with all their shards."""
+        groups: dict[tuple[int, int, int], dict[int, StoredManifest]] = {}
+        for key in storage.names("manifests/"):
+            with contextlib.suppress(BadManifest):
+                one = read_stored(storage.objects[key], slot_of_manifest(key) or "")
+                name = (one.node.step, one.node.attempt, one.node.shards)
+                groups.setdefault(name, {})[one.node.shard] = one
+        complete = [name for name in sorted(groups, reverse=True) if len(groups[name]) == name[2]]
+        return [[groups[name][number] for number in range(name[2])] for name in complete]
 
     def _report(self, report: wire.Report) -> tuple[int, bytes]:
         if self.cannot_use(report):

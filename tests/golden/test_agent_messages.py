@@ -40,6 +40,12 @@ MINIMAL = LAUNCH.model_copy(
     update={"rank": 0, "code": None, "timeout_s": None, "progress_pattern": None, "progress_total": None, "setup": []}
 )
 
+
+def put(key: str) -> wire.Signed:
+    headers = {"x-ms-blob-type": "BlockBlob"}
+    return wire.Signed(method="PUT", url=f"https://storage.example/bucket/{key}?signature=x", headers=headers)
+
+
 SERVER_SAYS: dict[str, BaseModel] = {
     "enrolled": wire.Enrolled(
         node_id="node-01",
@@ -58,11 +64,40 @@ SERVER_SAYS: dict[str, BaseModel] = {
     ),
     "work_unchanged": wire.WorkReply(version="v-17", unchanged=True),
     "work_retire": wire.WorkReply(version="v-18", retire=True),
+    "slot": wire.SlotReply(
+        slot="00002-00003-0123456789abcdef",
+        prefix="s3://bucket/lineage/0",
+        manifest=put("manifests/00002-00003-0123456789abcdef.json"),
+        parts=[put("parts/00002-00003-0123456789abcdef/00000"), put("parts/00002-00003-0123456789abcdef/00001")],
+        result=put("results/att-01-3.json"),
+        lives_s=3600.0,
+    ),
+    "candidate": wire.CandidateReply(
+        candidate=wire.Candidate(
+            step=40,
+            shards=[
+                wire.StoredShard(
+                    slot="00001-00000-0123456789abcdef",
+                    manifest="{}",
+                    objects=[wire.Signed(method="GET", url="https://storage.example/bucket/part?signature=x")],
+                )
+            ],
+        )
+    ),
+    "candidate_none": wire.CandidateReply(candidate=None),
     "report_reply": wire.ReportReply(
         acks=[wire.StreamAck(attempt_id="att-01", rank=3, log=120, metrics=7)],
         servers=["http://127.0.0.1:7071"],
         work_version="v-18",
     ),
+}
+
+
+AGENT_SAYS: dict[str, type[BaseModel]] = {
+    "enrol": wire.Enrol,
+    "slot_request": wire.SlotRequest,
+    "slot_request_more": wire.SlotRequest,
+    "candidate_request": wire.CandidateRequest,
 }
 
 
@@ -77,6 +112,10 @@ def agent_says() -> dict[str, bytes]:
         "report": _report(launch),
         "report_exited": _exited(launch),
         "report_heartbeat": protocol.report("boot-01", [], [], [], [], {}),
+        "report_carried": _carried(launch),
+        "slot_request": protocol.slot_request(launch, None, 0, 16),
+        "slot_request_more": protocol.slot_request(launch, "00002-00003-0123456789abcdef", 16, 4),
+        "candidate_request": protocol.candidate_request(launch, 1),
     }
 
 
@@ -114,6 +153,15 @@ def _exited(launch: dict[str, Any]) -> bytes:
     return protocol.report("boot-01", [report], [], [], [], {})
 
 
+def _carried(launch: dict[str, Any]) -> bytes:
+    """A shard that the agent carried to storage."""
+    slot = "00002-00003-0123456789abcdef"
+    uri = f"s3://bucket/lineage/0/manifests/{slot}.json"
+    stored = dict(event("checkpoint"), uri=uri, slot=slot, shard=3, shards=4, manifest_sha256="ef" * 32)
+    usage = {"checkpoint_upload_bytes": 1024.0, "checkpoint_upload_total_bytes": 4096.0}
+    return protocol.report("boot-01", [], [], [protocol.of_rank(launch, stored)], [], usage)
+
+
 def event(kind: str) -> dict[str, Any]:
     line = {
         "type": kind,
@@ -146,7 +194,7 @@ def check(name: str, message: bytes) -> Any:
 @pytest.mark.parametrize("name", sorted(agent_says()))
 def test_the_server_understands_what_the_agent_says(name: str) -> None:
     golden = check(name, agent_says()[name])
-    model = wire.Enrol if name == "enrol" else wire.Report
+    model = AGENT_SAYS.get(name, wire.Report)
     read = model.model_validate(golden)
     # Every field the agent sends is one the server knows.
     assert_subset(golden, json.loads(read.model_dump_json()))
@@ -200,9 +248,40 @@ def test_the_agent_understands_the_answer_to_a_report() -> None:
     assert reply.work_version == "v-18"
 
 
+def test_the_agent_understands_where_a_checkpoint_may_go() -> None:
+    slot = protocol.SlotReply(golden("slot"))
+    assert (slot.slot, slot.prefix, slot.lives_s) == (
+        "00002-00003-0123456789abcdef",
+        "s3://bucket/lineage/0",
+        3600.0,
+    )
+    assert slot.manifest.url.endswith("/manifests/00002-00003-0123456789abcdef.json?signature=x")
+    assert [each.url[-17:] for each in slot.parts] == ["00000?signature=x", "00001?signature=x"]
+    assert slot.result.headers == {"x-ms-blob-type": "BlockBlob"} and slot.result.method == "PUT"
+
+
+def test_the_agent_understands_what_to_resume_from() -> None:
+    candidate = protocol.candidate_from(golden("candidate"))
+    assert candidate is not None and candidate.step == 40
+    assert [(each.manifest, len(each.objects)) for each in candidate.shards] == [("{}", 1)]
+    assert candidate.shards[0].objects[0].method == "GET"
+    assert protocol.candidate_from(golden("candidate_none")) is None
+
+
+@pytest.mark.parametrize("spoiled", [{"url": "file:///etc/passwd"}, {"method": "GET"}, {"headers": {"a": 1}}])
+def test_an_address_that_is_none_is_refused(spoiled: dict[str, Any]) -> None:
+    slot = golden("slot")
+    slot["manifest"] |= spoiled
+    with pytest.raises(protocol.Malformed):
+        protocol.SlotReply(slot)
+
+
 def test_both_sides_speak_the_same_version_and_limits() -> None:
-    from crucible.agent import cutter
+    from crucible.agent import cutter, events, slots, stowing
+    from crucible.model.storage import PIECE_BYTES
 
     assert protocol.PROTOCOL == wire.PROTOCOL
     assert cutter.MAX_LINE_BYTES == wire.MAX_LINE_BYTES
+    assert slots.AT_ONCE == wire.MAX_SIGNED and events.MAX_SHARDS == wire.MAX_SHARDS
+    assert stowing.OBJECT_BYTES == PIECE_BYTES
     assert 2 * (protocol.LOG_BYTES + protocol.METRIC_BYTES + protocol.CHECKPOINT_BYTES) <= wire.MAX_REPORT_BYTES

@@ -17,9 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
+    from .carrier import Carrier
+
 
 class Attempts:
-    def __init__(self, folder: str, cgroup: Optional[str]) -> None:
+    def __init__(self, folder: str, cgroup: Optional[str], carrier: Carrier) -> None:
+        self._carrier = carrier
         self._attempts = os.path.join(folder, "attempts")
         self._trash = os.path.join(folder, "trash")
         self._cgroup = cgroup
@@ -31,9 +34,7 @@ class Attempts:
         """The ranks an earlier agent of this folder knew."""
         folders = [rank for attempt in _folders_in(self._attempts) for rank in _folders_in(attempt)]
         launches = [(folder, _read_launch(folder)) for folder in folders]
-        return [
-            Rank(folder, launch, self._cgroup, is_adopted=True) for folder, launch in launches if launch is not None
-        ]
+        return [self._rank(folder, launch, is_adopted=True) for folder, launch in launches if launch is not None]
 
     def make(self, work: protocol.RankWork) -> Tuple[Rank, Optional[str]]:
         """The new rank, and why it cannot run: the server must hear of a full disk too."""
@@ -44,7 +45,10 @@ class Attempts:
             _write(folder, work)
         except OSError as error:
             problem = "could not make the folder of the rank: %s" % error
-        return Rank(folder, work.launch, self._cgroup, is_adopted=False), problem
+        return self._rank(folder, work.launch, is_adopted=False), problem
+
+    def _rank(self, folder: str, launch: Dict[str, Any], is_adopted: bool) -> Rank:
+        return Rank(folder, launch, self._cgroup, is_adopted, self._carrier.cargo(folder, launch))
 
     def discard(self, attempt_id: str) -> None:
         """Out of sight at once, off the disk soon: a folder of code may be large."""

@@ -27,7 +27,7 @@ def write_json(path: str, data: Dict[str, Any], durable: bool = False) -> None:
             os.fsync(file.fileno())
     os.replace(temporary, path)
     if durable:
-        sync_folder(os.path.dirname(path))
+        sync(os.path.dirname(path))
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:
@@ -40,12 +40,21 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     return data if isinstance(data, dict) else None
 
 
-def sync_folder(path: str) -> None:
+def sync(path: str) -> None:
+    """What a file holds, or which names a folder has, survives a power failure from now on."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove(folder: str) -> None:
+    """As much of it as can be; absent is success."""
+    # Here, because an agent whose jobs save nothing starts without it.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def take_lock(path: str, patience_s: float = 0.0) -> Optional[int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Deque, Dict, List, Optional, Tuple
 
 # Longer lines are not ours: checkpoint metadata is small, metrics are few.
-_MAX_LINE_BYTES = 256 << 10
+MAX_LINE_BYTES = 256 << 10
 # Read no further while so much waits for a server; the file itself is the spool.
 _MAX_WAITING_BYTES = 8 << 20
 _READ_BYTES = 1 << 20
@@ -29,12 +29,17 @@ _MAX_VALUES = 1000
 _MAX_NAME = 256
 _MAX_URI = 4096
 _LARGEST = 2**63 - 1
+# The protocol's MAX_SHARDS.
+MAX_SHARDS = 65_536
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Events:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, carried: Optional[List[Dict[str, Any]]] = None) -> None:
+        """Checkpoints are reported as soon as they are read, unless an agent carries them to storage first: `carried`
+        are those that it had there, and nobody has heard of."""
         self._path = path
+        self._is_carried = carried is not None
         self._cursor = path + ".cursor"
         saved = disk.read_json(self._cursor) or {}
         self._offset = self._saved_offset = self._size_read = int(saved.get("offset", 0))
@@ -45,7 +50,7 @@ class Events:
         self._metrics: Deque[Tuple[Dict[str, Any], int]] = deque()
         self._waiting_bytes = 0
         self._is_skipping = False
-        self.checkpoints: List[Dict[str, Any]] = []
+        self.checkpoints: List[Dict[str, Any]] = list(carried or [])
         self.progress: Optional[Dict[str, Any]] = None
         self.is_checkpointing = False
         # Lines that could not be meant.
@@ -63,7 +68,7 @@ class Events:
             return
         self._size_read = self._offset + len(data)
         end = data.rfind(b"\n") + 1
-        if end == 0 and len(data) > _MAX_LINE_BYTES:
+        if end == 0 and len(data) > MAX_LINE_BYTES:
             # One endless line: pass over what is there, and over the rest of it later.
             self._is_skipping, end = True, len(data)
         elif end:
@@ -146,7 +151,8 @@ class Events:
                 self.is_checkpointing = kind == "checkpoint_began"
             else:
                 self.is_checkpointing = False
-                self.checkpoints.append(event)
+                if not self._is_carried:
+                    self.checkpoints.append(event)
 
     def _take_metrics(self, event: Dict[str, Any], size: int) -> None:
         if self._known:
@@ -165,7 +171,7 @@ def _size(path: str) -> int:
 
 def parse(line: bytes) -> Optional[Dict[str, Any]]:
     """The event as a report says it, with its type; None if it cannot be meant."""
-    if len(line) > _MAX_LINE_BYTES:
+    if len(line) > MAX_LINE_BYTES:
         return None
     try:
         event = json.loads(line)
@@ -212,6 +218,9 @@ def _checkpoint(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         return None
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest) or not isinstance(metadata, dict):
         return None
+    shard, shards = _integer(event.get("shard", 0)), _integer(event.get("shards", 1))
+    if shard is None or shards is None or not shard < shards <= MAX_SHARDS:
+        return None
     return {
         "step": step,
         "uri": uri,
@@ -219,6 +228,8 @@ def _checkpoint(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         "manifest_sha256": digest,
         "metadata": _plain(metadata),
         "at_ms": _time(event),
+        "shard": shard,
+        "shards": shards,
     }
 
 

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Tuple
 
+    from .meter import Meter
+
 _NVIDIA_TIMEOUT_S = 5.0
 _GPU_EVERY_S = 10.0
 _USAGE_EVERY_S = 2.0
@@ -40,9 +42,11 @@ def find_gpus() -> Tuple[List[Dict[str, Any]], Optional[str]]:
 
 
 class Usage:
-    """Figures of the whole node: `cpu_percent`, `memory_used_bytes`, `gpu<i>_percent`, `gpu<i>_memory_mib`."""
+    """Figures of the whole node: `cpu_percent`, `memory_used_bytes`, `gpu<i>_percent`, `gpu<i>_memory_mib`, and what
+    `meter` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
         self._looked_at = 0.0
         self._cpu: Optional[Tuple[int, int]] = None
         self._figures: Dict[str, float] = {}
@@ -56,7 +60,7 @@ class Usage:
         if time.monotonic() - self._looked_at >= _USAGE_EVERY_S:
             self._looked_at = time.monotonic()
             self._figures = {**self._cpu_figures(), **_memory_figures()}
-        return {**self._figures, **self._gpus}
+        return {**self._figures, **self._gpus, **self._meter.figures()}
 
     def _cpu_figures(self) -> Dict[str, float]:
         before, self._cpu = self._cpu, _cpu_times()

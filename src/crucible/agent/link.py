@@ -130,11 +130,18 @@ class Link:
         self._url = ""
         self._connection: Optional[http.client.HTTPConnection] = None
 
-    def call(self, method: str, path: str, body: Optional[bytes] = None, timeout_s: float = TIMEOUT_S) -> Answer:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Optional[bytes] = None,
+        timeout_s: float = TIMEOUT_S,
+        limit_bytes: int = _MAX_ANSWER_BYTES,
+    ) -> Answer:
         """Raises Unanswered. A refusal (4xx) is an answer; a failure of the server (5xx) is none."""
         response = self._request(method, path, body, timeout_s)
         try:
-            text = response.read(_MAX_ANSWER_BYTES + 1)
+            text = response.read(limit_bytes + 1)
             data = json.loads(text) if text else {}
         except (OSError, http.client.HTTPException, ValueError) as error:
             if response.status < 400:

@@ -13,12 +13,16 @@ from collections import deque
 
 from . import processes, protocol
 from .attempts import Attempts
+from .carrier import Carrier
 from .delivery import Delivery
 from .exchange import GONE, Poller, Reporter
 from .facts import Usage
+from .fetch import Cancelled
 from .link import Answer, Backoff, Link, Servers
+from .meter import Meter
 from .package import BadPackage
-from .prepare import Cancelled, Preparation
+from .prepare import Preparation
+from .restore import NoRoom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +41,10 @@ _GATHER_S = 0.05
 # Told to end, the agent tries so long to deliver what is left; a later agent of the same folder goes on. Of the time
 # that a machine has left, a third is kept for it, but no more than this.
 _LAST_WORDS_S = 10.0
+# Of a notice, at most this share is kept for what the ranks save last to get to storage.
+_UPLOAD_SHARE = 0.6
+# No server for so long: how a rank ended is left in storage.
+_UNHEARD_S = 5.0
 _NEVER = float("inf")
 # Ranks that ran here are not started again by an old picture of the work.
 _REMEMBERED = 1000
@@ -62,10 +70,12 @@ class Node:
         self._rendezvous = rendezvous
         self._words = words
         self._inbox: queue.SimpleQueue[Tuple[Callable[..., None], Tuple[Any, ...]]] = queue.SimpleQueue()
-        self._attempts = Attempts(folder, boot.get("cgroup"))
-        self._preparation = Preparation(folder, boot)
+        meter = Meter()
+        self._carrier = Carrier(folder, servers, identity.node_key, meter, words)
+        self._attempts = Attempts(folder, boot.get("cgroup"), self._carrier)
+        self._preparation = Preparation(folder, boot, self._carrier)
         self._ranks: Dict[Tuple[str, int], Rank] = {}
-        self._usage = Usage()
+        self._usage = Usage(meter)
         self._delivery = Delivery(boot_id, self._ranks, self._usage)
         key = identity.node_key
         self._poller = Poller(Link(servers, key), words, self._told(self._apply), self._told(self._retired_long_ago))
@@ -82,7 +92,7 @@ class Node:
         self._is_told_to_close = False
         # How the node will end, once it has stopped its ranks because the machine goes.
         self._leaving: Optional[str] = None
-        self._kill_at = _NEVER
+        self._kill_at = self._silent_at = _NEVER
         self._is_gone = False
         self._quiet_since: Optional[float] = None
         self._end: Optional[str] = None
@@ -130,6 +140,7 @@ class Node:
         if not any(rank.is_live for rank in self._ranks.values()):
             self._rendezvous.hold()
         now = time.monotonic()
+        self._look_after_cargo(now)
         self._report_if_due(now)
         self._end = self._end or self._reason_to_end(now)
 
@@ -140,8 +151,21 @@ class Node:
         """The same as a message to the loop."""
         return lambda *arguments: self._tell(action, *arguments)
 
+    def _look_after_cargo(self, now: float) -> None:
+        """What ranks saved and how they ended, while nobody hears of it."""
+        is_unheard = now - self._servers.heard_at >= _UNHEARD_S
+        for rank in self._ranks.values():
+            if rank.cargo is None:
+                continue
+            if now >= self._silent_at:
+                rank.cargo.give_up()
+            if is_unheard and self._leaving is None:
+                rank.cargo.be_patient()
+            if is_unheard and not rank.is_exit_delivered:
+                rank.tell_storage()
+
     def _reason_to_end(self, now: float) -> Optional[str]:
-        if any(rank.is_live for rank in self._ranks.values()):
+        if any(rank.is_live or rank.is_carrying() for rank in self._ranks.values()):
             self._quiet_since = None
             self._press(now)
             return None
@@ -187,6 +211,7 @@ class Node:
             rank.is_in_work = key in wanted
             if not rank.is_in_work:
                 rank.kill("it is no longer in the work of this node")
+                rank.abandon_cargo()
         if work.retire and not self._is_retiring:
             self._is_retiring = True
             self._words.say("the server retires this node")
@@ -194,6 +219,7 @@ class Node:
     def _accept(self, work: protocol.RankWork) -> None:
         rank, problem = self._attempts.make(work)
         self._ranks[rank.key] = rank
+        self._carrier.forget({each.launch["task_id"] for each in self._ranks.values()})
         if rank.key in self._forgotten:
             # An old picture of the work, overtaken on its way: a rank runs once.
             problem = "it ran on this node before and was ended"
@@ -205,6 +231,8 @@ class Node:
     def _begin(self, rank: Rank) -> None:
         if rank.is_live and not rank.was_begun():
             threading.Thread(target=self._prepare, args=(rank,), daemon=True, name="prepare").start()
+        elif rank.is_live and rank.cargo is not None:
+            rank.cargo.start()
 
     def _prepare(self, rank: Rank) -> None:
         """In a thread of its own."""
@@ -214,7 +242,7 @@ class Node:
             self._preparation.prepare(rank.folder, rank.launch, link, rank.cancelled)
         except Cancelled:
             return
-        except BadPackage as error:
+        except (BadPackage, NoRoom) as error:
             problem = str(error)
         except OSError as error:
             problem = "could not prepare the folder of the rank: %s" % error
@@ -231,15 +259,18 @@ class Node:
             rank.begin([sys.executable, "-I", "-S", self._program, "--rank", rank.folder])
         except OSError as error:
             rank.conclude("could not start the supervisor of the rank: %s" % error)
+        if rank.cargo is not None:
+            rank.cargo.start()
 
     def _forget_settled(self) -> None:
         """An attempt goes when no rank of it is in the work and the server knows how each ended."""
         kept = {rank.key[0] for rank in self._ranks.values() if rank.is_in_work or not rank.is_exit_delivered}
         for key in [key for key in self._ranks if key[0] not in kept]:
-            del self._ranks[key]
+            self._ranks.pop(key).abandon_cargo()
             self._forgotten.append(key)
             self._delivery.forget(key)
             self._attempts.discard(key[0])
+            self._carrier.discard(key[0])
 
     def _close(self) -> None:
         if self._is_told_to_close:
@@ -249,9 +280,12 @@ class Node:
         self._leave("closed", "the agent was told to stop")
 
     def _give_back(self, at: str, left_s: float) -> None:
-        """The last report must have arrived before the machine goes."""
-        grace_s = left_s - min(_LAST_WORDS_S, left_s / 3)
+        """Before the machine goes, what the ranks save last must be in storage, and the last report have arrived."""
+        words_s = min(_LAST_WORDS_S, left_s / 3)
+        needs_s = max([rank.cargo.needs_s() for rank in self._ranks.values() if rank.cargo is not None] or [0.0])
+        grace_s = left_s - max(words_s, min(words_s / 2 + needs_s, left_s * _UPLOAD_SHARE))
         self._kill_at = time.monotonic() + grace_s
+        self._silent_at = time.monotonic() + left_s - words_s / 2
         self._leave("taken", "the provider takes the machine back at %s" % at, grace_s)
 
     def _leave(self, end: str, reason: str, within_s: float = _NEVER) -> None:
@@ -269,6 +303,7 @@ class Node:
         self._is_gone = True
         for rank in self._ranks.values():
             rank.kill("the node is retired")
+            rank.abandon_cargo()
 
     # --- reports ----------------------------------------------------------------------------
 

@@ -8,12 +8,15 @@ import sys
 import threading
 
 from . import disk, package
+from .fetch import Cancelled
 from .link import Backoff, Link, Unanswered
 from .processes import RANK_ID, RUN_DIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional
+
+    from .carrier import Carrier
 
 # Of the agent's own environment a rank sees only how to find programs, certificates, proxies and home.
 _INHERITED = {
@@ -24,28 +27,27 @@ _INHERITED = {
 _PYTHON = ("python", "python3")
 
 
-class Cancelled(Exception):
-    """The rank is not wanted any more."""
-
-
 class Preparation:
-    """Shared by the ranks of a node: code is unpacked and setup lines are written once per attempt."""
+    """Shared by the ranks of a node: code is unpacked, setup lines are written and a checkpoint is brought once per
+    attempt."""
 
-    def __init__(self, folder: str, boot: Dict[str, Any]) -> None:
+    def __init__(self, folder: str, boot: Dict[str, Any], carrier: Carrier) -> None:
         self._packages = os.path.join(folder, "packages")
         self._boot = boot
+        self._carrier = carrier
         self._lock = threading.Lock()
         os.makedirs(self._packages, mode=0o700, exist_ok=True)
 
     def prepare(self, folder: str, launch: Dict[str, Any], link: Link, cancelled: threading.Event) -> None:
-        """Leaves `spec.json` in the rank's folder. Raises BadPackage, Cancelled, OSError."""
+        """Leaves `spec.json` in the rank's folder. Raises BadPackage, NoRoom, Cancelled, OSError."""
         attempt = os.path.dirname(folder)
         code = os.path.join(attempt, "code")
         with self._lock:
             if not os.path.isdir(code):
                 self._make_code(code, launch["code"], link, cancelled)
             setup = _write_setup(attempt, launch["setup"])
-        disk.write_json(os.path.join(folder, "spec.json"), self._spec(folder, code, setup, launch))
+        notes = self._carrier.restore(attempt, launch, link, cancelled) if launch["carries_checkpoints"] else []
+        disk.write_json(os.path.join(folder, "spec.json"), dict(self._spec(folder, code, setup, launch), say=notes))
 
     def _make_code(self, code: str, digest: Optional[str], link: Link, cancelled: threading.Event) -> None:
         if digest is None:
@@ -65,7 +67,7 @@ class Preparation:
         rank_id = "%s/%d" % (launch["attempt_id"], launch["rank"])
         return {
             "argv": command_line(launch["argv"]),
-            "env": environment(os.environ, launch, folder, self._boot["machine_id"]),
+            "env": environment(os.environ, self._carrier.own_place(launch), folder, self._boot["machine_id"]),
             "cwd": code,
             "setup": setup,
             "timeout_s": launch["timeout_s"],

@@ -19,9 +19,10 @@ METRIC_BYTES = 1 << 19
 CHECKPOINT_BYTES = 1 << 19
 _MAX_REASON = 4096
 
-# An attempt's id becomes a folder name.
+# The ids of an attempt and of a task become folder names.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DIGEST = re.compile("[0-9a-f]{64}")
+_SLOT = re.compile("[0-9]{5}-[0-9]{5}-[0-9a-f]{16}")
 
 
 class Malformed(Exception):
@@ -73,12 +74,59 @@ class Reply:
             self.acks[key] = (_value(ack, "log", int), _value(ack, "metrics", int))
 
 
+class Signed:
+    """One request to storage that needs no credentials. A secret until it expires."""
+
+    def __init__(self, data: Any, method: str) -> None:
+        self.method = _text(data, "method")
+        self.url = _text(data, "url")
+        self.headers: Dict[str, str] = data.get("headers") or {}
+        is_plain = isinstance(self.headers, dict) and all(isinstance(each, str) for each in self.headers.values())
+        if self.method != method or not self.url.startswith(("http://", "https://")) or not is_plain:
+            raise Malformed("a signed %s is not one" % method)
+
+
+class SlotReply:
+    """Where a checkpoint may go: its parts, its manifest, and word of how the rank ended."""
+
+    def __init__(self, data: Any) -> None:
+        self.slot = _text(data, "slot")
+        self.prefix = _text(data, "prefix")
+        self.manifest = Signed(data.get("manifest"), "PUT")
+        self.result = Signed(data.get("result"), "PUT")
+        self.parts = [Signed(each, "PUT") for each in _value(data, "parts", list)]
+        self.lives_s = _positive(data, "lives_s")
+        if not _SLOT.fullmatch(self.slot):
+            raise Malformed("a slot is named %r" % self.slot)
+
+
+class StoredShard:
+    def __init__(self, data: Any) -> None:
+        self.manifest = _text(data, "manifest")
+        self.objects = [Signed(each, "GET") for each in _value(data, "objects", list)]
+
+
+class Candidate:
+    """A checkpoint to resume from."""
+
+    def __init__(self, data: Any) -> None:
+        self.step = _value(data, "step", int)
+        self.shards = [StoredShard(each) for each in _value(data, "shards", list)]
+
+
+def candidate_from(data: Any) -> Optional[Candidate]:
+    if not isinstance(data, dict) or "candidate" not in data:
+        raise Malformed("a candidate was expected")
+    return None if data["candidate"] is None else Candidate(data["candidate"])
+
+
 def launch_from(data: Dict[str, Any]) -> Dict[str, Any]:
     """The fields a rank needs, checked. Kept as a dictionary because it is stored as one."""
     launch = {name: _value(data, name, kind) for name, kind in _LAUNCH.items()}
     for name, kind in _LAUNCH_OPTIONAL.items():
         launch[name] = None if data.get(name) is None else _value(data, name, kind)
-    if not _ID.fullmatch(launch["attempt_id"]) or launch["rank"] < 0:
+    launch["carries_checkpoints"] = bool(data.get("carries_checkpoints", False))
+    if not _ID.fullmatch(launch["attempt_id"]) or not _ID.fullmatch(launch["task_id"]) or launch["rank"] < 0:
         raise Malformed("a rank is named %r %r" % (launch["attempt_id"], launch["rank"]))
     if launch["code"] is not None and not _DIGEST.fullmatch(launch["code"]):
         raise Malformed("a package is named %r instead of by its sha256" % launch["code"])
@@ -180,6 +228,17 @@ def stream_batch(launch: Dict[str, Any], log: List[bytes], metrics: List[Dict[st
 def of_rank(launch: Dict[str, Any], event: Dict[str, Any]) -> Dict[str, Any]:
     """A checkpoint or progress, with whose it is."""
     return dict(event, attempt_id=launch["attempt_id"], rank=launch["rank"])
+
+
+def slot_request(launch: Dict[str, Any], slot: Optional[str], first: int, count: int) -> bytes:
+    """A new slot; or, with `slot`, that one signed anew."""
+    whose = {"attempt_id": launch["attempt_id"], "rank": launch["rank"]}
+    return dumps(dict(whose, slot=slot, first=first, count=count))
+
+
+def candidate_request(launch: Dict[str, Any], skip: int) -> bytes:
+    """`skip` newer ones were not usable."""
+    return dumps({"attempt_id": launch["attempt_id"], "skip": skip})
 
 
 def report(

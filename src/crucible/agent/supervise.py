@@ -78,6 +78,8 @@ class Supervisor:
         self._is_subreaper = processes.become_subreaper()
 
     def run(self) -> None:
+        for text in self._spec["say"]:
+            self._output.say(text)
         try:
             reason = self._setup() or self._main()
         except CouldNotStart as error:

@@ -7,6 +7,7 @@ import pytest
 from agent_process import AgentProcess
 from crucible.agent import bundle
 from doubles.agent_server import ServerDouble, running_double
+from doubles.storage import StorageDouble, running_storage
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +20,14 @@ def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server() -> Iterator[ServerDouble]:
     with running_double() as double:
+        yield double
+
+
+@pytest.fixture
+def storage(server: ServerDouble) -> Iterator[StorageDouble]:
+    """Behind the server."""
+    with running_storage() as double:
+        server.storage = double
         yield double
 
 

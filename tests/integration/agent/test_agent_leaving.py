@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from agent_process import AgentProcess, rank_work
+from carried import stored, training, until
 from crucible.agent.notices import seconds_left
 from crucible.core.boot import EC2
 from doubles.agent_server import ServerDouble
 from doubles.metadata import MetadataDouble, running_metadata
+from doubles.storage import StorageDouble
 
 # Says when it is asked to stop and how long it has; then writes its checkpoint.
 SAVING = """
@@ -244,6 +246,61 @@ def test_a_hint_is_told_and_nothing_else(
     agent.start()
     assert server.exit_of().exit_code == 0
     assert "may soon take the machine back" in agent.said()
+
+
+# --- notices, with checkpoints that the agent carries --------------------------------------------
+
+LAST_SAVE = ("print('ready', flush=True)", "while not train.should_stop(): time.sleep(0.02)", "save(9, {'w': 100_000})")
+
+
+def test_a_notice_while_no_server_is_there_still_brings_the_last_checkpoint_to_storage(
+    agent: AgentProcess, server: ServerDouble, storage: StorageDouble, metadata: MetadataDouble, off: Path
+) -> None:
+    boot(agent, server, off, metadata=watching(metadata))
+    server.give(training(*LAST_SAVE))
+    agent.start()
+    server.wait_for(lambda: server.has_line("ready") and server.slots)
+    server.stop()
+    metadata.take_back(in_s=40)
+    storage.wait_for(lambda: storage.names("manifests/") and storage.names("results/"))
+    assert len(stored(storage)[9]["w"]) == 100_000
+    word = json.loads(storage.objects["results/att-1-0.json"])
+    assert (word["state"], word["evicted"], word["exit_code"]) == ("exited", True, 0)
+
+
+def test_the_exit_of_a_rank_that_is_taken_back_waits_for_its_upload(
+    agent: AgentProcess, server: ServerDouble, storage: StorageDouble, metadata: MetadataDouble, off: Path
+) -> None:
+    boot(agent, server, off, metadata=watching(metadata))
+    storage.fail("PUT", "parts/", "held")
+    server.give(training(*LAST_SAVE))
+    agent.start()
+    server.wait_for(lambda: server.has_line("ready"))
+    metadata.take_back(in_s=100)
+    until(lambda: (agent.rank_folder() / "result.json").exists())
+    count = len(server.reports)
+    server.wait_for(lambda: len(server.reports) > count + 2)
+    assert (server.ranks["att-1", 0].state, server.ranks["att-1", 0].is_checkpointing) == ("started", True)
+    storage.release()
+    report = server.exit_of()
+    assert (report.exit_code, report.evicted, report.is_checkpointing) == (0, True, False)
+    assert list(stored(storage)) == [9] and [one.step for one in server.checkpoints] == [9]
+
+
+def test_a_machine_without_time_left_does_not_wait_for_an_upload(
+    agent: AgentProcess, server: ServerDouble, storage: StorageDouble, metadata: MetadataDouble, off: Path
+) -> None:
+    boot(agent, server, off, metadata=watching(metadata))
+    storage.fail("PUT", "parts/", "held")
+    server.give(training(*LAST_SAVE))
+    agent.start()
+    server.wait_for(lambda: server.has_line("ready"))
+    metadata.wait_for("spot/instance-action", 1)
+    metadata.take_back(in_s=7)
+    began = time.monotonic()
+    assert server.exit_of(timeout_s=7).evicted
+    assert time.monotonic() - began < 7
+    assert storage.names("manifests/") == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 import crucible
 from crucible.agent import VERSION, bundle, disk, facts, processes
 from crucible.agent.link import Backoff, Servers, Unanswered
+from crucible.agent.meter import Meter
 from crucible.agent.progress import Pattern
 from crucible.agent.protocol import Malformed, Work
 from crucible.agent.words import Words
@@ -171,7 +172,7 @@ def test_a_broken_driver_means_no_gpus_and_a_reason(tmp_path: Path, monkeypatch:
 
 
 def test_usage_is_of_the_whole_node() -> None:
-    usage = facts.Usage()
+    usage = facts.Usage(Meter())
     figures = usage.figures()
     assert 0 < figures["memory_used_bytes"] < figures["memory_total_bytes"]
 
