@@ -8,6 +8,7 @@ import hmac
 import http.client
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
@@ -127,7 +129,8 @@ def make_bucket(engine: StorageEngine) -> None:
         config=Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=10),
     )
     try:
-        client.create_bucket(Bucket=engine.bucket)
+        with suppress(client.exceptions.BucketAlreadyOwnedByYou):  # by the try before this one
+            client.create_bucket(Bucket=engine.bucket)
         client.put_object(Bucket=engine.bucket, Key="ready", Body=b"")  # it takes nothing before its volumes are there
         client.delete_object(Bucket=engine.bucket, Key="ready")
     finally:
@@ -186,7 +189,7 @@ def make_container(port: int) -> None:
     try:
         connection.request("PUT", f"/{ACCOUNT}/{BUCKET}?restype=container", headers=headers)
         reply = connection.getresponse()
-        assert reply.status == 201, reply.read()
+        assert reply.status in (201, 409), reply.read()
     finally:
         connection.close()
 
@@ -216,8 +219,12 @@ def wait_until(is_ready: Callable[[], None], process: subprocess.Popen[bytes], f
 
 
 def free_ports(count: int) -> list[int]:
-    """Held all at once, so that they differ."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Held all at once, so that they differ, and below those that the system itself gives out: it would give them to
+    somebody else before they are bound again."""
+    held: list[socket.socket] = []
+    while len(held) < count:
+        with suppress(OSError):
+            held.append(socket.create_server(("127.0.0.1", random.randrange(20_000, 32_000))))
     ports = [one.getsockname()[1] for one in held]
     for one in held:
         one.close()

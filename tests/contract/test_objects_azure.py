@@ -66,6 +66,14 @@ class TestTrouble:
         with pytest.raises(StorageRefused, match="AZURE_STORAGE_ACCOUNT_KEY"):
             await objects.sign("GET", ["k"], HOUR)
 
+    async def test_without_an_accounts_key_only_plain_names_are_signed(
+        self, azurite: StorageEngine, root: Address
+    ) -> None:
+        known = {name: value for name, value in azurite.environ.items() if name != "AZURE_STORAGE_ACCOUNT_KEY"}
+        objects = ObjectStorage(DOOR, known, own=root).open(root)
+        with pytest.raises(StorageRefused, match="can only be signed with the account's key"):
+            await objects.sign("GET", ["ü"], HOUR)
+
     async def test_a_connection_string_says_everything(self, azurite: StorageEngine, root: Address) -> None:
         known = azurite.environ
         text = (

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,11 @@ class TestS3(ObjectsContract):
 
 
 class TestMinio(ObjectsContract):
-    """The same protocol, named by its host."""
+    """The same protocol, named by its host; on the loop that a server runs on."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> Any:
+        return "asyncio", {"use_uvloop": True}
 
     @pytest.fixture
     def root(self, seaweedfs: StorageEngine) -> Address:

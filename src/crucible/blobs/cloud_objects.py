@@ -12,7 +12,7 @@ from crucible.blobs.azure_sas import PUT_HEADERS
 from crucible.blobs.cloud_buckets import Bucket
 from crucible.blobs.cloud_trouble import status_of, translated
 from crucible.blobs.keys import whole_key
-from crucible.model.errors import NotFound
+from crucible.model.errors import NotFound, StorageRefused
 from crucible.model.storage import Address, Scheme
 from crucible.ports.objects import Method, ObjectFacts, Signed
 
@@ -114,6 +114,8 @@ class CloudObjects:
         if self._bucket.key is not None:
             until = datetime.now(UTC) + expires_in
             return [self._bucket.key.sign(method, whole, until) for whole in wholes]
+        if self.address.scheme is Scheme.AZ:
+            self._check_signable(wholes)
         async with self._errors(""):
             store: Any = await self._bucket.store()
             # For Google it signs names as if they were written for an address already.
@@ -182,6 +184,15 @@ class CloudObjects:
         async with asyncio.TaskGroup() as group:
             for whole in wholes:
                 group.create_task(delete(whole))
+
+    def _check_signable(self, wholes: Sequence[str]) -> None:
+        """See azure_sas: what the library signs for such keys is refused by Azure, when it is too late."""
+        odd = next((whole for whole in wholes if quote(whole) != whole), None)
+        if odd is not None:
+            raise StorageRefused(
+                f"{self.address.uri}: requests for {ascii(odd)} can only be signed with the account's key; set "
+                "AZURE_STORAGE_ACCOUNT_KEY, or use plain letters"
+            )
 
     @asynccontextmanager
     async def _errors(self, key: str, *, is_write: bool = False) -> AsyncIterator[None]:
