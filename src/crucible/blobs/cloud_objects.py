@@ -190,7 +190,7 @@ class CloudObjects:
         odd = next((whole for whole in wholes if quote(whole) != whole), None)
         if odd is not None:
             raise StorageRefused(
-                f"{self.address.uri}: requests for {ascii(odd)} can only be signed with the account's key; set "
+                f"{self.address.uri}: requests for {odd!a} can only be signed with the account's key; set "
                 "AZURE_STORAGE_ACCOUNT_KEY, or use plain letters"
             )
 
