@@ -132,7 +132,9 @@ class StoredManifest:
             self.node = NodeManifest(body["manifest"].encode("ascii"))
             self.objects = [_stowed(each) for each in body["objects"]]
             said = [body[name] for name in ("attempt", "step", "shard", "shards")]
-        except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
+        except Invalid:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise Invalid("the manifest lacks something: %r" % error) from error
         if said != [self.node.attempt, self.node.step, self.node.shard, self.node.shards]:
             raise Invalid("it holds the manifest of another checkpoint")
