@@ -83,6 +83,7 @@ class Server:
     loop: asyncio.AbstractEventLoop = field(init=False)
     deps: Deps = field(init=False)
     cloud: FakeCloud = field(init=False)
+    storage: FakeStorage = field(init=False)
     keys: Keys = field(init=False)
     door: FileDoor = field(init=False)  # to objects on this server's disk
     boots: list[tuple[Machine, Order, Boot]] = field(default_factory=list)
