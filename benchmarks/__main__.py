@@ -25,6 +25,7 @@ NAMES = (
     "traces",
     "speeds",
     "store",
+    "saving",
     "lab",
     "orders",
     "recovery",
