@@ -132,6 +132,8 @@ def reported(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
         events.append(RankStarted(now, seen.rank, now))
     if seen.state is RankState.EXITED:
         events.append(RankExited(now, seen.rank, seen.exit_code, seen.signal, seen.reason, now, seen.evicted))
+    if seen.evicted:
+        events += excused(attempt, seen.reason or f"the machine of rank {seen.rank} is going", now)
     after = reduce(evolve, events, attempt)
     return (*events, *together(after, seen, now, limits))
 
@@ -205,11 +207,20 @@ def lost(attempt: Attempt, seen: MachineLost, now: datetime, limits: Limits) -> 
             return ()
         if seen.is_certain:
             events += [RankExited(now, r.rank, None, None, seen.reason, now) for r in dead]
+    events += excused(attempt, seen.reason, now)
     events += stopped(attempt, Outcome.LOST, seen.reason, now, limits)
     after = reduce(evolve, events, attempt)
     if after.phase is P.STOPPING and all(r.state is RankState.EXITED for r in after.ranks):
         events.append(AttemptEnded(now, after.stop_outcome or Outcome.LOST, after.reason))
     return tuple(events)
+
+
+def excused(attempt: Attempt, reason: str, now: datetime) -> tuple[AttemptEvent, ...]:
+    """Ranks whose peer went with its machine fail at once, and are heard before the machine is missed: what looked like
+    the program's failure was none."""
+    if attempt.phase is not P.STOPPING or attempt.stop_outcome is not Outcome.FAILED:
+        return ()
+    return (AttemptStopping(now, Outcome.LOST, f"{reason}; then {attempt.reason}", attempt.deadline_at),)
 
 
 def expired(attempt: Attempt, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:

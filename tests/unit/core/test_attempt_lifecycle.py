@@ -67,6 +67,28 @@ def test_ranks_of_a_machine_that_ended_are_over_and_the_others_are_stopped() -> 
     assert after(stopping, exited(0, None, signal=15)).outcome is Outcome.LOST
 
 
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_a_rank_that_failed_because_its_peers_machine_went_is_nobodys_failure(is_certain: bool) -> None:
+    """The peer notices the broken connection at once; the seller says a moment later why."""
+    failing = after(an_attempt(2), started(0), started(1), exited(0, 1))
+    assert failing.stop_outcome is Outcome.FAILED
+    excused = after(failing, MachineLost(NodeId("n1"), "reclaimed", is_certain=is_certain))
+    assert excused.stop_outcome is Outcome.LOST
+    assert excused.reason == "reclaimed; then rank 0 exited with code 1"
+    assert after(excused, MachineLost(NodeId("n1"), "gone", is_certain=True)).outcome is Outcome.LOST
+
+
+def test_a_peer_that_was_evicted_excuses_those_who_failed_before_it_was_heard() -> None:
+    failing = after(an_attempt(2), started(0), started(1), exited(0, 1))
+    assert after(failing, exited(1, 143, evicted=True, reason="taken back")).outcome is Outcome.LOST
+
+
+def test_a_machine_that_is_lost_after_its_own_ranks_had_ended_excuses_nobody() -> None:
+    failing = after(an_attempt(2), started(0), started(1), exited(1, 1))
+    assert after(failing, MachineLost(NodeId("n1"), "reclaimed", is_certain=True)) == failing
+    assert after(failing, exited(0, None, signal=15)).outcome is Outcome.FAILED
+
+
 def test_a_silent_machine_may_still_run_its_ranks() -> None:
     running = after(an_attempt(1), started(0))
     stopping = after(running, MachineLost(NodeId("n0"), "silent", is_certain=False))
