@@ -7,9 +7,10 @@ stops; anywhere else it reports nothing and breaks nothing. Standard library onl
     for step in range(start.step if start else 0, 1000):
         ...
         train.log(step, loss=loss)
+        is_stopping = train.should_stop()
         if train.should_checkpoint():
             train.save_checkpoint("model.npz", step)
-        if train.should_stop():
+        if is_stopping:
             break
 """
 

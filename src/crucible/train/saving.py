@@ -15,7 +15,7 @@ from .checkpoint_store import Checkpoint, CheckpointStore, Taken
 from .events import emit
 from .pace import pace
 from .run_info import init
-from .stderr import warn
+from .stderr import warn, warn_once
 
 LOCATION = "CRUCIBLE_CHECKPOINTS"
 KEEP = "CRUCIBLE_CHECKPOINT_KEEP"
@@ -64,6 +64,8 @@ def save_checkpoint(
     with saves.turn() as before, _told(at):
         emit("checkpoint_began", step=at)
         store = _store()
+        if sharded:
+            _check_attempt(store.origin)
         if background:
             taken = store.take(path, at, metadata, is_sharded=sharded)
             saved: Union[Checkpoint, Saving] = saves.start(at, lambda: _finish(store, taken, began))
@@ -97,6 +99,15 @@ def _store() -> CheckpointStore:
     if (location, origin) not in _stores:
         _stores[location, origin] = CheckpointStore(location, origin)
     return _stores[location, origin]
+
+
+def _check_attempt(origin: Origin) -> None:
+    if origin.attempt == 0 and origin.world_size > 1:
+        warn_once(
+            "attempt",
+            "shards are told apart by the attempt, and nobody counts attempts here: set CRUCIBLE_ATTEMPT to a number "
+            "that grows with every start, or what two runs saved of one step may be taken for one checkpoint",
+        )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crucible import train
-from crucible.train import checkpoint_parts
+from crucible.train import checkpoint_parts, stderr
 from crucible.train.checkpoint_layout import Edition, editions, is_manifest, shard_name, step_of
 from crucible.train.checkpoint_manifest import Origin
 from crucible.train.checkpoint_request import CheckpointError, CorruptCheckpoint
@@ -242,6 +242,21 @@ def test_the_agent_hears_of_every_shard(tmp_path: Path, monkeypatch: pytest.Monk
         (8, 0, 1, 7),
     ]
     assert said[0]["manifest_sha256"] != said[1]["manifest_sha256"] and said[1]["metadata"] == {"by": "1"}
+
+
+def test_where_nobody_counts_attempts_the_script_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stderr, "_said", set())
+    monkeypatch.setenv("CRUCIBLE_CHECKPOINTS", str(tmp_path / "store"))
+    monkeypatch.delenv("CRUCIBLE_ATTEMPT", raising=False)
+    (tmp_path / "model").write_bytes(b"weights")
+    train.save_checkpoint(tmp_path / "model", 1, sharded=True)
+    assert capsys.readouterr().err == "", "one rank alone mixes nothing"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for step in (2, 3):
+        train.save_checkpoint(tmp_path / "model", step, sharded=True)
+    assert capsys.readouterr().err.count("set CRUCIBLE_ATTEMPT") == 1
 
 
 def paths_of(checkpoint: train.Checkpoint) -> list[Path]:
