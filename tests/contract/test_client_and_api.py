@@ -3,6 +3,7 @@
 import inspect
 import io
 import re
+import tempfile
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
@@ -57,6 +58,10 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (price_shapes.PriceSummary, prices.PriceSummary),
     (price_shapes.PricePage, prices.PricePage),
     (price_shapes.PriceChange, prices.PriceChange),
+    (shapes.CheckpointFile, rest.CheckpointFile),
+    (shapes.HeldPiece, rest.HeldPiece),
+    (shapes.CheckpointObject, rest.CheckpointObject),
+    (shapes.CheckpointFiles, rest.CheckpointFiles),
     (price_shapes.PriceSource, prices.PriceSource),
     (price_shapes.PriceSources, prices.PriceSources),
     (price_shapes.SourceRefreshed, prices.SourceRefreshed),
@@ -92,6 +97,10 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "open_log": lambda client: _opened(client),
     "metrics": lambda client: client.metrics(ID),
     "checkpoints": lambda client: client.checkpoints(ID),
+    "checkpoint_files": lambda client: client.checkpoint_files(ID, 1),
+    "verify_checkpoint": lambda client: client.verify_checkpoint(ID, 1),
+    "get_checkpoint": lambda client: _fetched(client),
+    "remove_checkpoint": lambda client: client.remove_checkpoint(ID, 1),
     "artifacts": lambda client: client.artifacts(ID),
     "attempts": lambda client: client.attempts(ID),
     "costs": lambda client: client.costs(ID),
@@ -128,7 +137,8 @@ def test_every_method_of_the_client_is_called_here() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_route_the_client_calls_is_one_the_server_has(name: str) -> None:
-    body = {"items": [], "next_cursor": None, "status": "completed", "spec_yaml": ""}
+    body = {"items": [], "next_cursor": None, "status": "completed", "spec_yaml": "", "is_valid": True}
+    body |= {"step": 1, "shards": 1, "files": [], "objects": [], "lives_s": 1.0}
 
     def answer(request: Request, reply: Handler) -> None:
         if request.path.endswith("/logs"):
@@ -141,6 +151,11 @@ def test_every_route_the_client_calls_is_one_the_server_has(name: str) -> None:
         CALLS[name](client)
     for request in server.requests:
         assert any(method == request.method and _fits(path, request.path) for method, path in TABLE), request
+
+
+def _fetched(client: Client) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        client.get_checkpoint(ID, 1, folder)
 
 
 def _opened(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from doubles.http_server import Double, Handler, Request, serving
 
-Routes = Mapping[str, Any]  # "GET /v1/jobs" -> JSON, (status, JSON), or a function of the request
+Routes = Mapping[str, Any]  # "GET /v1/jobs" -> JSON, (status, JSON), bytes, or a function of the request
 
 
 @contextmanager
@@ -20,7 +20,12 @@ def api(routes: Routes) -> Iterator[Double]:
         if isinstance(value, Callable):  # type: ignore[arg-type]
             value = value(request)
         status, body = value if isinstance(value, tuple) else (200, value)
-        reply.json(body, status)
+        if isinstance(body, bytes):
+            reply.begin_chunks()
+            reply.chunk(body)
+            reply.end_chunks()
+        else:
+            reply.json(body, status)
 
     with serving(answer) as server:
         yield server

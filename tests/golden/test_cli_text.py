@@ -16,7 +16,7 @@ from crucible.cli.views.events import event_lines
 from crucible.cli.views.jobs import job_page, job_table
 from crucible.cli.views.plans import plan_lines
 from crucible.cli.views.reasons import explain
-from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table
+from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table, verdict
 from doubles.api_server import attempt, brief, costs, job, rank
 
 HERE = Path(__file__).parent / "cli"
@@ -185,8 +185,36 @@ POINTS: Any = [
 ]
 POINTS.append({"attempt": 0, "rank": 0, "n": 3, "t": 3000, "step": None, "values": {"accuracy": None}})
 CHECKPOINTS: Any = [
-    {"step": 100, "uri": "file:///c/step-100", "size_bytes": 1536, "created_at": "2026-01-17T12:04:00Z"},
-    {"step": 2000, "uri": "file:///c/step-2000", "size_bytes": 5 << 30, "created_at": "2026-01-17T12:05:00Z"},
+    {
+        "step": 100,
+        "uri": "file:///c/step-000000100",
+        "size_bytes": 1536,
+        "created_at": "2026-01-17T12:04:00Z",
+        "attempt": 0,
+        "shards": 1,
+        "kept_in": "folder",
+        "is_latest": False,
+    },
+    {
+        "step": 2000,
+        "uri": "s3://bucket/3f0c6a3e-7f1e-4d2b-9a55-0d6a5a2f7a10/0/manifests/00001-00000-0123456789abcdef.json",
+        "size_bytes": 5 << 30,
+        "created_at": "2026-01-17T12:05:00Z",
+        "attempt": 1,
+        "shards": 16,
+        "kept_in": "storage",
+        "is_latest": True,
+    },
+]
+VERIFIED: Any = [
+    {"step": 100, "size_bytes": 1536, "checked_bytes": 1536, "is_valid": True, "problems": []},
+    {
+        "step": 2000,
+        "size_bytes": 5 << 30,
+        "checked_bytes": 5 << 30,
+        "is_valid": False,
+        "problems": ["there is no parts/00001-00000-0123456789abcdef/00003, which holds model.bin"],
+    },
 ]
 TOKENS: Any = [
     {"id": "token-1", "name": "laptop", "user_id": "ada", "created_at": "2026-01-01T00:00:00Z"},
@@ -240,7 +268,9 @@ TEXTS = {
     "plan-no-place": lambda: plan_lines(NO_PLACE, width=80),
     "events": lambda: event_lines(EVENTS),
     "metrics-80": lambda: metric_table(POINTS, 63_000, width=80),
-    "checkpoints": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
+    "checkpoints-80": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
+    "checkpoints-140": lambda: checkpoint_table(CHECKPOINTS, NOW, width=140),
+    "checkpoints-verified": lambda: [line for one in VERIFIED for line in verdict(one)],
     "tokens": lambda: token_table(TOKENS, NOW, width=80),
     "nodes": lambda: node_table(NODES, width=80),
     "costs-80": lambda: cost_page(COSTS, width=80),

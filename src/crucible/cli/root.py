@@ -38,7 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "wait": Entry("wait:wait", "Wait for a job; the exit code says how it ended", LOOK),
     "accuracy": Entry("accuracy:accuracy", "How far estimates were from what jobs took", LOOK),
     "costs": Entry("costs:costs", "What a job costs: so far, per hour, and what is still to come", LOOK),
-    "checkpoints": Entry("records:checkpoints", "Checkpoints a job has written", LOOK),
+    "checkpoints": Entry("checkpoints:checkpoints", "List, fetch, check and remove checkpoints", LOOK),
     "artifacts": Entry("records:artifacts", "Files a job has left behind", LOOK),
     "nodes": Entry("nodes:nodes", "Machines that work or could work", LOOK),
     "cancel": Entry("control:cancel", "Stop jobs for good", CHANGE),

@@ -1,13 +1,15 @@
 """The REST API as methods. Every answer is what the server sent; nothing is decided, cached or printed here."""
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any, Self, cast
 from urllib.parse import quote
 
 from crucible.client import cost_shapes, price_shapes, shapes
 from crucible.client.endpoint import Endpoint
+from crucible.client.errors import ConnectionLost, from_reply
 from crucible.client.following import LogReader, OnTrouble, Patience
 from crucible.client.shapes import TERMINAL
 from crucible.client.transport import Query, Stream, Transport
@@ -17,6 +19,8 @@ __all__ = ["PAGE", "TERMINAL", "Client"]
 
 # What the server gives in one page at most.
 PAGE = 200
+# The server tells of each few objects that it has read; one may be the whole file of a folder.
+VERIFY_IDLE_S = 600.0
 
 
 class Client:
@@ -156,6 +160,38 @@ class Client:
 
     def checkpoints(self, job_id: str) -> list[shapes.Checkpoint]:
         return cast(list[shapes.Checkpoint], self._items(f"{_job(job_id)}/checkpoints"))
+
+    def checkpoint_files(self, job_id: str, step: int) -> shapes.CheckpointFiles:
+        """Its files, and addresses of the bytes that hold for an hour."""
+        return cast(shapes.CheckpointFiles, self._http.call("GET", f"{_checkpoint(job_id, step)}/files"))
+
+    def verify_checkpoint(
+        self, job_id: str, step: int, on_progress: Callable[[shapes.Verified], None] | None = None
+    ) -> shapes.Verified:
+        """Every byte is read by the server; `on_progress` hears how far it is."""
+        last: dict[str, Any] = {}
+        path = f"{_checkpoint(job_id, step)}/verify"
+        with self._http.stream(path, {}, idle_s=VERIFY_IDLE_S, method="POST") as stream:
+            for line in stream.lines():
+                last = json.loads(line)
+                if "is_valid" not in last and on_progress is not None:
+                    on_progress(cast(shapes.Verified, last))
+        if "error" in last:
+            raise from_reply(502, last)
+        if "is_valid" not in last:
+            raise ConnectionLost("the check broke off before its end; ask again")
+        return cast(shapes.Verified, last)
+
+    def get_checkpoint(self, job_id: str, step: int, folder: str | os.PathLike[str]) -> str:
+        """Fetches it into a new folder `step-…` below `folder`, checks every byte, and returns the path. If that fails,
+        nothing is left there."""
+        from crucible.client.download import Download
+
+        return Download(lambda: self.checkpoint_files(job_id, step)).into(os.fspath(folder))
+
+    def remove_checkpoint(self, job_id: str, step: int) -> None:
+        """Refused for the newest two of a job that is not over."""
+        self._http.call("DELETE", _checkpoint(job_id, step))
 
     def artifacts(self, job_id: str) -> list[shapes.Artifact]:
         return cast(list[shapes.Artifact], self._items(f"{_job(job_id)}/artifacts"))
@@ -348,6 +384,10 @@ class Client:
 
     def _items(self, path: str, query: Query | None = None) -> list[Any]:
         return cast(list[Any], self._http.call("GET", path, query=query)["items"])
+
+
+def _checkpoint(job_id: str, step: int) -> str:
+    return f"{_job(job_id)}/checkpoints/{int(step)}"
 
 
 def _job(job_id: str) -> str:

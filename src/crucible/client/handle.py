@@ -11,6 +11,7 @@ from crucible.client.async_client import AsyncClient
 from crucible.client.errors import JobCancelled, JobFailed
 from crucible.client.following import Patience
 from crucible.client.status import Status, Story, status_of
+from crucible.model.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,13 @@ class Job:
     def checkpoints(self) -> list[shapes.Checkpoint]:
         """Oldest first."""
         return self._client.checkpoints(self.id)
+
+    def get_checkpoint(self, folder: str, step: int | None = None) -> str:
+        """Fetches it, the newest if no step is given, and returns the path of the new folder below `folder`."""
+        found = self.checkpoints()[-1:] if step is None else []
+        if step is None and not found:
+            raise NotFound(f"job {self.id} has no checkpoint yet")
+        return self._client.get_checkpoint(self.id, found[0]["step"] if step is None else step, folder)
 
     def costs(self) -> cost_shapes.JobCosts:
         """What it has cost so far, what it costs per hour, and what the rest is likely to cost."""

@@ -162,9 +162,55 @@ class Checkpoint(TypedDict):
     size_bytes: int
     created_at: str
     job_id: NotRequired[str]
-    attempt_id: NotRequired[str]
+    attempt_id: NotRequired[str | None]
+    attempt: NotRequired[int | None]
+    shards: NotRequired[int]
+    kept_in: NotRequired[str]  # storage, folder
+    is_latest: NotRequired[bool]
     manifest_sha256: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
+
+
+class CheckpointFile(TypedDict):
+    name: str
+    size: int
+    shard: int
+
+
+class HeldPiece(TypedDict):
+    file: int  # its place in `files`
+    offset: int
+    size: int
+    sha256: str
+
+
+class CheckpointObject(TypedDict):
+    """Pieces of files one after another; the address needs no token, and is as secret as one."""
+
+    url: str
+    headers: dict[str, str]
+    size: int
+    holds: list[HeldPiece]
+
+
+class CheckpointFiles(TypedDict):
+    step: int
+    uri: str
+    size_bytes: int
+    shards: int
+    files: list[CheckpointFile]
+    objects: list[CheckpointObject]
+    lives_s: float
+
+
+class Verified(TypedDict):
+    """How far a check is; the last one says how it ended."""
+
+    step: int
+    size_bytes: int
+    checked_bytes: int
+    is_valid: NotRequired[bool]
+    problems: NotRequired[list[str]]
 
 
 class Artifact(TypedDict):

@@ -103,9 +103,9 @@ class Transport:
             return _decode(response)
 
     @contextmanager
-    def stream(self, path: str, query: Query, *, idle_s: float) -> Iterator["Stream"]:
+    def stream(self, path: str, query: Query, *, idle_s: float, method: str = "GET") -> Iterator["Stream"]:
         """An answer read as it comes. Silence of `idle_s` counts as a lost connection."""
-        response, connection = self._send("GET", _target(path, query), None, {})
+        response, connection = self._send(method, _target(path, query), None, {})
         with _closing(connection):
             if response.status >= 400:
                 _decode(response)

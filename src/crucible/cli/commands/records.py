@@ -6,23 +6,6 @@ from crucible.cli.options import example, job_argument, with_output
 from crucible.cli.output import Out
 
 
-@click.command(epilog=example("crucible checkpoints resnet50", "crucible checkpoints b6b0d3d6 -o json"))
-@job_argument
-@with_output
-def checkpoints(out: Out, job: str) -> None:
-    """Checkpoints a job has written, and those it continues from."""
-    from datetime import UTC, datetime
-
-    from crucible.cli.session import connect, find_job
-    from crucible.cli.views.records import checkpoint_table
-
-    with connect(out) as client:
-        found = client.checkpoints(find_job(client, job))
-    out.show({"items": found}, lambda: checkpoint_table(found, datetime.now(UTC), out.width))
-    if not found and not out.is_for_programs:
-        out.note("no checkpoint yet")
-
-
 @click.command(epilog=example("crucible artifacts resnet50"))
 @job_argument
 @with_output

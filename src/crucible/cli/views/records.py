@@ -5,21 +5,45 @@ from datetime import datetime
 
 from crucible.cli import wording
 from crucible.cli.table import Column, draw
-from crucible.client.shapes import Artifact, Checkpoint, MetricPoint, Node, Token, User
+from crucible.client.shapes import Artifact, Checkpoint, MetricPoint, Node, Token, User, Verified
 
 
 def checkpoint_table(found: Sequence[Checkpoint], now: datetime, width: int | None) -> list[str]:
+    """The last is what the next attempt begins with."""
     columns = [
         Column("STEP", is_right=True),
         Column("SIZE", is_right=True),
+        Column("SHARDS", is_right=True),
+        Column("ATTEMPT", is_right=True),
         Column("AGE", is_right=True),
-        Column("URI"),
+        Column("IN"),
+        Column("URI", shrinks=True),
     ]
     rows = [
-        [str(one["step"]), wording.size(one["size_bytes"]), wording.age(one["created_at"], now), one["uri"]]
+        [
+            str(one["step"]),
+            wording.size(one["size_bytes"]),
+            str(one.get("shards", 1)),
+            wording.NONE if one.get("attempt") is None else str(one.get("attempt")),
+            wording.age(one["created_at"], now),
+            one.get("kept_in", wording.NONE),
+            one["uri"],
+        ]
         for one in found
     ]
     return draw(columns, rows, width) if rows else []
+
+
+def progress_note(said: Verified) -> str:
+    """Whole tenths, so that a large one is not many lines."""
+    share = said["checked_bytes"] / said["size_bytes"] if said["size_bytes"] else 1.0
+    return f"step {said['step']}: {int(10 * share) * 10}% of {wording.size(said['size_bytes'])}"
+
+
+def verdict(said: Verified) -> list[str]:
+    if said.get("is_valid"):
+        return [f"step {said['step']}: every byte is right ({wording.size(said['checked_bytes'])})"]
+    return [f"step {said['step']}: not usable", *(f"  {problem}" for problem in said.get("problems", ()))]
 
 
 def artifact_table(found: Sequence[Artifact], now: datetime, width: int | None) -> list[str]:
