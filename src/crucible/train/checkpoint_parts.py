@@ -15,7 +15,7 @@ from .durable import copy_hashed, copy_quickly, file_pieces, settle, sync_folder
 # Coarser than the time stamps of any file system in use: a file changed within it may look unchanged.
 STAMP_S = 0.1
 
-Signature = Tuple[int, int, int, int, int]
+Signature = Tuple[int, int, int, int]
 
 
 class BadSource(ValueError):
@@ -119,7 +119,7 @@ class PartHashes:
                 self._known.pop(path, None)
 
     def _remember(self, path: str, info: os.stat_result, pieces: Tuple[str, ...]) -> None:
-        if time.time() - max(info.st_mtime, info.st_ctime) > STAMP_S:
+        if time.time() - info.st_mtime > STAMP_S:
             self._known[path] = (_signature(info), pieces)
 
 
@@ -153,4 +153,5 @@ def _check_size(base: str, part: Part) -> Tuple[str, os.stat_result]:
 
 
 def _signature(info: os.stat_result) -> Signature:
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+    """Not when its inode changed: an agent that uploads it links it elsewhere and removes that link."""
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns

@@ -311,7 +311,8 @@ def test_retention_does_not_read_a_checkpoint_again_that_did_not_change(
     real = checkpoint_parts.file_pieces
     monkeypatch.setattr(checkpoint_parts, "file_pieces", lambda path, size: (read.append(path), real(path, size))[1])
     for step in range(4):
-        store.commit(model, step)
+        saved = store.commit(model, step)
+    os.link(saved.path, model.with_name("an agent's"))  # which uploads it
     retain(store, 3)
     assert read == []
     changed = store.committed()[0].path
