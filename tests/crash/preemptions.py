@@ -28,6 +28,7 @@ JOBS = 6
 GANGS = 1  # of two machines each, besides
 KILLED = 0.15  # how often the server dies too, at some moment after the notice
 BETWEEN_S = 1.0  # at most, from one to the next
+OLD_S = 12.0  # some are hardly there, some have saved a few times
 RUNNING_WITHIN_S = 90.0
 
 COMMITTED = """
@@ -54,10 +55,7 @@ def hunt(made: LabWorld, count: int) -> Hunt:
     told = [made.tell(bought(stories.training)) for _ in range(JOBS)]
     told += [made.tell(bought(stories.training, machines=2)) for _ in range(GANGS)]
     while done.taken < count:
-        until("a spot machine runs", lambda: bool(spot(made)), RUNNING_WITHIN_S)
-        if victims := spot(made):
-            made.lab.control.preempt(made.random.choice(victims), notice_s=made.random.choice(NOTICES_S))
-            done.taken += 1
+        done.taken += take(made, made.random.uniform(0, OLD_S))
         time.sleep(made.random.uniform(0.02, BETWEEN_S))  # the moment of the next, not a wait for something
         if made.random.random() < KILLED:
             made.server.kill()
@@ -69,12 +67,25 @@ def hunt(made: LabWorld, count: int) -> Hunt:
     return done
 
 
-def spot(made: LabWorld) -> list[str]:
-    """Those that run and were not told to go yet."""
+def take(made: LabWorld, age_s: float) -> bool:
+    """One that is so old, as soon as there is one; False if it went by itself meanwhile."""
+    until("a spot machine runs", lambda: bool(spot(made, age_s)), RUNNING_WITHIN_S)
+    victims = spot(made, age_s)
+    if victims:
+        made.lab.control.preempt(made.random.choice(victims), notice_s=made.random.choice(NOTICES_S))
+    return bool(victims)
+
+
+def spot(made: LabWorld, age_s: float) -> list[str]:
+    """Those that run for so long and were not told to go yet."""
+    now = made.lab.control.clock()["now"]
     return [
         one["id"]
         for one in made.alive()
-        if one["state"] == "running" and one["market"] == "spot" and not one["notice_at"]
+        if one["state"] == "running"
+        and one["market"] == "spot"
+        and not one["notice_at"]
+        and now - one["launched_at"] >= age_s
     ]
 
 
