@@ -116,7 +116,12 @@ class World:
         steady = SystemClock(wall=lambda: EPOCH, monotonic=loop.time)
         self.fleet = Fleet(clock=steady, random=self.random, faults=self.faults, server=lambda: self.gateway)
         self.cloud = FakeCloud(
-            clock=steady, random=self.random, faults=self.faults, on_boot=self.fleet.boot, on_end=self.fleet.end
+            clock=steady,
+            random=self.random,
+            faults=self.faults,
+            on_boot=self.fleet.boot,
+            on_end=self.fleet.end,
+            on_notice=self.fleet.notice,
         )
         self.cloud.facts = replace(self.cloud.facts, counts_stock=not self.is_bought)
         self.storage = FakeStorage(now=steady.now)

@@ -40,6 +40,7 @@ class Want:
     held: tuple[LeaseId, ...] = ()
     purchase: Purchase | None = None
     why_not: str | None = None  # nothing can be bought for it now
+    gang: Shape | None = None  # of what it holds, if that is a whole gang; else as its spec says
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
 def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placement | Unplaced:
     if want.purchase is not None:
         return bought(want, want.purchase)
-    gang = shape(want.spec.resources)
+    gang = want.gang or shape(want.spec.resources)
     reuse = want.held[: gang.nodes]
     missing = gang.nodes - len(reuse)
     if missing == 0:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
-from crucible.core.cycle import Placement, Purchase, Unplaced, Want, left, plan, shape
+from crucible.core.cycle import Placement, Purchase, Shape, Unplaced, Want, left, plan, shape
 from crucible.core.lives import mean_life_s
 from crucible.core.relaunch import Relaunch, remaining, said
 from crucible.core.step import held_leases
@@ -123,15 +123,18 @@ class Placer:
     async def _ask_of(self, tree: TaskTree) -> Ask:
         spec, held = self._context.spec_of(tree.job), held_leases(tree)
         whole, past = Want(tree.task.id, spec, tuple(lease.id for lease in held)), await past_of(self._context, tree)
-        if not self._buys or (held and len(held) == self._gang_size(tree)):
+        if not self._buys:
             return Ask(whole, past.saved_step)
+        if held and len(held) == self._gang_size(tree):
+            return Ask(replace(whole, gang=Shape(len(held), held[0].gpus)), past.saved_step)
         rest = remaining(spec, past)
         found = await self._best_buy(tree, rest)
         if found is None:
-            return Ask(replace(whole, why_not=f"waits: {await self._planner.why_nothing(rest)}"))
+            return Ask(replace(whole, held=(), why_not=f"waits: {await self._planner.why_nothing(rest)}"))
         concession = said(found, rest, self._context.clock.now())
         if self._context.seller(found.way.first.target).facts.counts_stock:
-            return Ask(whole, past.saved_step, concession)
+            here = tuple(lease.id for lease in held if lease.target == found.way.first.target)
+            return Ask(replace(whole, held=here), past.saved_step, concession)
         purchase = purchase_of(found.way)
         want = replace(whole, held=self._alike(tree, held, purchase), purchase=purchase)
         return Ask(want, past.saved_step, concession)

@@ -1,5 +1,6 @@
 """Agents in memory for the virtual loop: they speak the messages of the wire to a Gateway and run pretend ranks; how
-long and how well, the environment of the spec tells (SIM_SECONDS, SIM_FAILS, SIM_CHECKPOINT_EVERY, SIM_LINES)."""
+long and how well, the environment of the spec tells (SIM_SECONDS, SIM_FAILS, SIM_CHECKPOINT_EVERY, SIM_LINES). With
+SIM_STEPS they make a step a second, save now and then and when they are told to stop, and go on from the newest."""
 
 import asyncio
 import random
@@ -46,6 +47,9 @@ class PretendRank:
     acked: int = 0
     checkpoints: int = 0
     stop_at: float | None = None
+    is_evicted: bool = False
+    first_step: int = 0
+    saved: list[int] = field(default_factory=list)
 
     def live(self, now: float) -> None:
         if self.state != "started":
@@ -54,11 +58,26 @@ class PretendRank:
         self.lines = min(int(age) + 1, int(env.get("SIM_LINES", "10")))
         every = float(env.get("SIM_CHECKPOINT_EVERY", "0"))
         self.checkpoints = int(age / every) if every and self.launch.rank == 0 else 0
+        if "SIM_STEPS" in env:
+            self._train(now, int(env["SIM_STEPS"]), every)
+            return
         fails = self.launch.number < int(env.get("SIM_FAILS", "0"))
         if age >= float(env.get("SIM_SECONDS", "10")):
             self.state, self.exit_code = "exited", 1 if fails else 0
         if self.stop_at is not None and now >= self.stop_at:
             self.state, self.signal = "exited", 15
+
+    def _train(self, now: float, steps: int, every: float) -> None:
+        until = now if self.stop_at is None else min(now, self.stop_at)
+        step = min(steps, self.first_step + int(until - self.started_at))
+        self.checkpoints = 0
+        if every and self.launch.rank == 0:
+            self.saved = [each for each in range(self.first_step + 1, step + 1) if each % every == 0]
+        if step < steps and (self.stop_at is None or now < self.stop_at):
+            return
+        self.state, self.exit_code = "exited", 0 if step == steps else 143
+        if self.launch.rank == 0 and step > self.first_step and step not in self.saved:
+            self.saved.append(step)
 
     def report(self) -> wire.RankReport:
         return wire.RankReport(
@@ -68,6 +87,8 @@ class PretendRank:
             state="exited" if self.state == "exited" else "started",
             exit_code=self.exit_code,
             signal=self.signal,
+            evicted=self.is_evicted,
+            reason="the machine is taken back" if self.is_evicted else None,
             log_lines=self.lines,
         )
 
@@ -83,6 +104,8 @@ class Fleet:
     agents: dict[MachineId, "asyncio.Task[None]"] = field(default_factory=dict)
     running: dict[tuple[str, int], str] = field(default_factory=dict)  # (task, rank) -> attempt
     broken: list[str] = field(default_factory=list)
+    noticed: dict[MachineId, float] = field(default_factory=dict)  # machines that will be taken, and what they had left
+    newest: dict[str, int] = field(default_factory=dict)  # task -> step in storage
 
     def boot(self, machine: Machine, order: Order, boot: Boot) -> None:
         agent = FakeAgent(fleet=self, machine=machine, order=order, boot=boot)
@@ -93,6 +116,9 @@ class Fleet:
         task = self.agents.pop(machine, None)
         if task is not None:
             task.cancel()
+
+    def notice(self, machine: MachineId, left_s: float) -> None:
+        self.noticed[machine] = left_s
 
     def rank_began(self, launch: wire.Launch) -> None:
         place = (launch.task_id, launch.rank)
@@ -158,16 +184,20 @@ class FakeAgent:
         for name in [name for name in self.ranks if name not in wanted]:
             self.fleet.rank_ended(self.ranks.pop(name).launch)
         for name, work in wanted.items():
-            if name not in self.ranks and not work.stop:
-                self.ranks[name] = PretendRank(launch=work.launch, started_at=now)
+            if name not in self.ranks and not work.stop and self.machine.id not in self.fleet.noticed:
+                first = self.fleet.newest.get(work.launch.task_id, 0)
+                self.ranks[name] = PretendRank(launch=work.launch, started_at=now, first_step=first)
                 self.fleet.rank_began(work.launch)
             elif work.stop and name in self.ranks and self.ranks[name].stop_at is None:
                 self.ranks[name].stop_at = now + self.fleet.random.uniform(0, work.launch.stop_grace_s)
 
     async def _report(self) -> None:
         while True:
+            self._give_back()
             for rank in self.ranks.values():
                 rank.live(self.fleet.clock.monotonic())
+                task = rank.launch.task_id
+                self.fleet.newest[task] = max([self.fleet.newest.get(task, 0), *rank.saved])
                 if rank.state == "exited":
                     self.fleet.rank_ended(rank.launch)
             report = self._picture()
@@ -178,6 +208,16 @@ class FakeAgent:
                     known.acked = ack.log
             await self.fleet.clock.sleep(self.fleet.random.uniform(1, REPORT_S))
 
+    def _give_back(self) -> None:
+        """The machine goes: its ranks have two thirds of what is left, as with a real agent."""
+        left_s = self.fleet.noticed.get(self.machine.id)
+        for rank in self.ranks.values() if left_s is not None else ():
+            if rank.state == "started" and not rank.is_evicted:
+                rank.is_evicted = True
+                grace_s = min(rank.launch.stop_grace_s, 2 * (left_s or 0.0) / 3)
+                mine = self.fleet.clock.monotonic() + self.fleet.random.uniform(0, grace_s)
+                rank.stop_at = min(mine, rank.stop_at or mine)
+
     async def _deliver(self, report: wire.Report, server: Server) -> wire.ReportReply:
         return await server.report(self.key, report)
 
@@ -187,7 +227,10 @@ class FakeAgent:
             boot_id="boot",
             ranks=[r.report() for r in ranks],
             streams=[self._batch(r) for r in ranks if r.acked < r.lines],
-            checkpoints=[self._checkpoint(r, n) for r in ranks for n in range(1, r.checkpoints + 1)],
+            checkpoints=[
+                *(self._checkpoint(r, r.launch.number * 1000 + n) for r in ranks for n in range(1, r.checkpoints + 1)),
+                *(self._checkpoint(r, step) for r in ranks for step in r.saved),
+            ],
         )
 
     def _batch(self, rank: PretendRank) -> wire.StreamBatch:
@@ -195,15 +238,15 @@ class FakeAgent:
         launch = rank.launch
         return wire.StreamBatch(attempt_id=launch.attempt_id, number=launch.number, rank=launch.rank, log=records)
 
-    def _checkpoint(self, rank: PretendRank, n: int) -> wire.CheckpointReport:
+    def _checkpoint(self, rank: PretendRank, step: int) -> wire.CheckpointReport:
         launch = rank.launch
         return wire.CheckpointReport(
             attempt_id=launch.attempt_id,
             rank=launch.rank,
-            step=launch.number * 1000 + n,
-            uri=f"{launch.checkpoints}/step-{launch.number * 1000 + n}",
+            step=step,
+            uri=f"{launch.checkpoints}/step-{step}",
             size_bytes=1,
-            manifest_sha256=f"{n:064x}",
+            manifest_sha256=f"{step:064x}",
             at_ms=0,
         )
 

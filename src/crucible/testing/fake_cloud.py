@@ -31,10 +31,13 @@ class Faults:
     lying_delete: float = 0.0  # accepted, and not done
     machine_dies: float = 0.0  # per machine, some time while it runs
     taken: float = 0.0  # per spot machine: the seller wants it back
+    noticed: float = 0.0  # the same, and it says so before
     list_fails: float = 0.0
     server_unreachable: float = 0.0  # per call of an agent
     reply_lost: float = 0.0  # the server acted, the agent did not hear
 
+
+NOTICES_S = (120.0, 30.0)
 
 Booted = Callable[[Machine, Order, Boot], None]
 
@@ -47,6 +50,7 @@ class FakeCloud:
     faults: Faults = field(default_factory=Faults)
     on_boot: Booted = field(default=lambda machine, order, boot: None)
     on_end: Callable[[MachineId], None] = field(default=lambda machine: None)
+    on_notice: Callable[[MachineId, float], None] = field(default=lambda machine, left_s: None)
     name: str = "fake"
     region: str = TARGET.region
     facts: SellerFacts = field(
@@ -121,6 +125,13 @@ class FakeCloud:
         )
         self.on_end(machine)
 
+    def warn(self, machine: MachineId, left_s: float) -> None:
+        """It is taken back when that time is over."""
+        if self.known[machine].state is not MachineState.GONE:
+            self.on_notice(machine, left_s)
+            taken = partial(self.end, machine, "taken back after a notice", was_taken=True)
+            asyncio.get_running_loop().call_later(left_s, taken)
+
     def bills(self) -> dict[JobId, int]:
         """Of the machines that are over, in micro-dollars, by the job they were bought for."""
         found: dict[JobId, int] = {}
@@ -177,6 +188,8 @@ class FakeCloud:
                 self._later(partial(self.end, machine.id, "it broke"))
             if order.is_spot and self._strikes(self.faults.taken):
                 self._later(partial(self.end, machine.id, "taken back", was_taken=True))
+            if order.is_spot and self._strikes(self.faults.noticed):
+                self._later(partial(self.warn, machine.id, self.random.choice(NOTICES_S)))
         self.bought[order.id] = tuple(ids)
 
     def _later(self, deed: Callable[[], None]) -> None:

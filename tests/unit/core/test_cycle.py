@@ -76,3 +76,12 @@ def test_what_was_planned_is_bought_beside_what_is_held_of_the_same_kind() -> No
 def test_what_cannot_be_planned_waits_with_the_planners_reason() -> None:
     wish = replace(want(gpus=8), why_not="waits: sold out everywhere")
     assert [one.reason for one in plan([wish], []).unplaced] == ["waits: sold out everywhere"]
+
+
+def test_a_gang_that_is_held_whole_is_used_whole_whatever_shape_the_spec_would_have() -> None:
+    """It was bought as four machines with one GPU each, because that was cheaper than two with two."""
+    four = tuple(f"l{i}" for i in range(4))
+    held = replace(want(held=four, gpus=4, max_gpus_per_node=2), gang=Shape(4, 1))
+    (placement,) = plan([held], OFFERS).placements
+    check_plan(plan([held], OFFERS), [held], OFFERS)
+    assert (placement.shape, placement.reuse, placement.count) == (Shape(4, 1), four, 0)
