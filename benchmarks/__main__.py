@@ -26,6 +26,7 @@ NAMES = (
     "speeds",
     "store",
     "saving",
+    "transfer",
     "lab",
     "orders",
     "recovery",
