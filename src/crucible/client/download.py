@@ -1,6 +1,7 @@
 """Fetches a checkpoint: the objects that hold its pieces, each by its signed address, into a folder that gets its name
 when every byte was checked. Addresses are secrets: they appear in no message."""
 
+import errno
 import hashlib
 import http.client
 import secrets
@@ -21,6 +22,7 @@ BLOCK_BYTES = 1 << 20
 TIMEOUT_S = 60.0
 # A read that broke off is made again after so long; then the caller hears of it.
 AGAIN_AFTER_S = (0.2, 1.0, 5.0)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class CorruptDownload(PlatformError):
@@ -73,6 +75,8 @@ class Download:
                     ) from None
                 self._said = self._ask()
             except (OSError, http.client.HTTPException) as error:
+                if isinstance(error, OSError) and error.errno in FULL:
+                    raise StorageFailed(f"no room for it: {error.strerror}; name another folder") from None
                 if pause is None:
                     raise StorageFailed(f"storage broke off: {type(error).__name__}; try again") from None
             time.sleep(pause)

@@ -177,7 +177,7 @@ def newest(found: Sequence[Whole], keep: int) -> list[Whole]:
     """What stays whatever happens: the newest `keep` steps, and the `keep` steps that were stored last. The two differ
     when a job had to go back: what it saves then must not give way to what it could not use."""
     keep = max(keep, MIN_KEEP)
-    latest = sorted(found, key=lambda one: (one.stored_at, one.first.key), reverse=True)
+    latest = sorted(found, key=lambda one: (one.stored_at, one.step, one.first.key), reverse=True)
     last = list(dict.fromkeys(one.step for one in latest))[:keep]
     steps = {*sorted({one.step for one in found}, reverse=True)[:keep], *last}
     return [one for one in found if one.step in steps]
