@@ -235,7 +235,11 @@ class CheckpointStore:
         """The shards of the newest edition that is complete and passes `check`."""
         problem = None
         folder = self.folder(step)
-        for edition in editions(list_names(folder)):
+        try:
+            found = editions(list_names(folder))
+        except OSError as error:
+            raise _unreadable(step, error) from error
+        for edition in found:
             try:
                 shards = read_edition(folder, step, edition)
                 for shard in shards:
@@ -244,7 +248,7 @@ class CheckpointStore:
             except (InvalidManifest, CorruptParts) as error:
                 problem = problem or CorruptCheckpoint(step, str(error))
             except OSError as error:
-                problem = problem or CorruptCheckpoint(step, "it cannot be read: {}".format(error))
+                problem = problem or _unreadable(step, error)
         raise problem or CorruptCheckpoint(step, "it was never committed (no {})".format(MANIFEST))
 
     def _read_through(self, shard: Shard) -> None:
@@ -287,3 +291,7 @@ class CheckpointStore:
 
 def _measure(shard: Shard) -> None:
     check_sizes(shard.root, shard.manifest)
+
+
+def _unreadable(step: int, error: OSError) -> CorruptCheckpoint:
+    return CorruptCheckpoint(step, "it cannot be read: {}".format(error))

@@ -125,6 +125,23 @@ def test_a_store_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None
         CheckpointStore(str(tmp_path / "file")).latest(no_skips)
 
 
+def test_a_step_whose_folder_cannot_be_read_is_passed_over(
+    store: CheckpointStore, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = store.commit(model, 1)
+    store.commit(model, 2)
+    real = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        if path == store.folder(2):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    skipped: list[CorruptCheckpoint] = []
+    assert store.latest(skipped.append) == first and "cannot be read" in skipped[0].reason
+
+
 @pytest.mark.parametrize("step", [-1, 1.5, "x", None, 10**18, float("nan")])
 def test_a_step_must_be_a_count(store: CheckpointStore, model: Path, step: Any) -> None:
     with pytest.raises(CheckpointError, match="whole number"):
