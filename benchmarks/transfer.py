@@ -69,7 +69,8 @@ def measure() -> Iterator[Figure]:
 
 
 def _ratio(rounds: list[Mapping[str, Spent]], one: str, other: str, what: str) -> float:
-    return statistics.median(each[one][what] / each[other][what] for each in rounds)
+    mine, theirs = (statistics.median(each[who][what] for each in rounds) for who in (one, other))
+    return mine / theirs
 
 
 def _files_per_s(rounds: list[Mapping[str, Spent]]) -> dict[str, float]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     # A file, where its bytes begin, and how many there are.
     Span = Tuple[str, int, int]
+    Body = Union["Bytes", "Files"]
     Moved = Callable[[int], None]
 
 # Handed to the kernel in one call, and counted as moved when it is done.
@@ -106,7 +107,3 @@ def _read(file: int, path: str, offset: int, size: int) -> bytes:
     if len(data) != size:
         raise Unreadable("%s ends too early" % path)
     return data
-
-
-if TYPE_CHECKING:
-    Body = Union[Bytes, Files]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Without a byte moving for so long, nobody waits for an upload any more.
 STALLED_S = 60.0
-# Requests to say how a rank ended.
-_RESULT_TRIES = 6
 
 
 class Cargo:
@@ -169,6 +167,10 @@ class Cargo:
             self.say("the checkpoint of step %d did not get to storage: %s" % (save.step, error))
             self._words.say("step %d of %s: %s" % (save.step, self._launch["attempt_id"], error))
             return None
+        except Exception as error:
+            # Our bug; but the checkpoints after this one must not wait for ever.
+            self._words.say("step %d: broken: %s: %s" % (save.step, type(error).__name__, error))
+            return None
         self._hold.keep(self._launch["rank"], upload.node, upload.objects)
         return report
 
@@ -209,7 +211,7 @@ class Cargo:
 
     def _tell_result(self, report: bytes) -> None:
         courier, backoff = Courier(), Backoff()
-        for _ in range(_RESULT_TRIES):
+        while not self._closed.is_set():
             signed = self._slots.result
             try:
                 if signed is not None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .meter import Meter
     from .words import Words
 
+_GONE = ".gone-"
+
 
 class Carrier:
     def __init__(self, folder: str, servers: Servers, key: str, meter: Meter, words: Words) -> None:
@@ -35,6 +37,9 @@ class Carrier:
         self._words = words
         self._holds: Dict[str, Hold] = {}
         self._lock = threading.Lock()
+        for name in _names(self._checkpoints):
+            if name.startswith(_GONE):
+                self._throw_away(os.path.join(self._checkpoints, name))
 
     def own_place(self, launch: Dict[str, Any]) -> Dict[str, Any]:
         """The launch as its rank sees it: it saves into a folder of the node."""
@@ -64,9 +69,15 @@ class Carrier:
     def forget(self, tasks: Set[str]) -> None:
         """Removes what belongs to none of these tasks: their attempts run elsewhere now."""
         for name in _names(self._checkpoints):
-            if name not in tasks:
+            if name not in tasks and not name.startswith(_GONE):
                 self._holds.pop(name, None)
-                disk.remove(os.path.join(self._checkpoints, name))
+                self._throw_away(os.path.join(self._checkpoints, name))
+
+    def _throw_away(self, folder: str) -> None:
+        """Out of sight at once, off the disk soon: it may be large."""
+        gone = os.path.join(self._checkpoints, _GONE + os.urandom(8).hex())
+        os.rename(folder, gone)
+        threading.Thread(target=disk.remove, args=(gone,), daemon=True, name="trash").start()
 
     def discard(self, attempt_id: str) -> None:
         for name in _names(self._uploads):

@@ -50,6 +50,8 @@ class Meter:
         with self._lock:
             for way, running in self._running.items():
                 if running:
-                    figures["checkpoint_%s_bytes" % way] = float(sum(each.done_bytes for each in running))
-                    figures["checkpoint_%s_total_bytes" % way] = float(sum(each.total_bytes for each in running))
+                    total = sum(each.total_bytes for each in running)
+                    figures["checkpoint_%s_total_bytes" % way] = float(total)
+                    # Manifests move too, and are not counted before.
+                    figures["checkpoint_%s_bytes" % way] = float(min(total, sum(each.done_bytes for each in running)))
         return figures

@@ -269,8 +269,8 @@ class Node:
             self._ranks.pop(key).abandon_cargo()
             self._forgotten.append(key)
             self._delivery.forget(key)
-            self._attempts.discard(key[0])
             self._carrier.discard(key[0])
+            self._attempts.discard(key[0])
 
     def _close(self) -> None:
         if self._is_told_to_close:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import stat
 import threading
 import time
 
@@ -95,7 +96,7 @@ class Upload:
             raise Invalid("the manifest was replaced")
         for number, part in enumerate(self.node.parts):
             info = os.lstat(self._file(number))
-            if not os.path.isfile(self._file(number)) or os.path.islink(self._file(number)):
+            if not stat.S_ISREG(info.st_mode):
                 raise Invalid("%r is not a plain file" % part.name)
             if info.st_size != part.size:
                 raise Invalid("%r has %d bytes instead of %d" % (part.name, info.st_size, part.size))

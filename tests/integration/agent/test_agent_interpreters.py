@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import crucible
 from agent_process import AgentProcess, is_alive, rank_work
+from carried import training
 from doubles.agent_server import ServerDouble
+from doubles.storage import StorageDouble
 
 ASK = "import sys; print(sys.version_info[0], sys.version_info[1], sys.executable)"
 
@@ -38,6 +41,10 @@ def ask(path: Path) -> tuple[tuple[int, int] | None, str]:
         return (int(major), int(minor)), executable
     except (OSError, ValueError, subprocess.SubprocessError):
         return None, ""
+
+
+def number(version: str) -> int:
+    return int(version.split(".")[1])
 
 
 FOUND = interpreters()
@@ -93,6 +100,21 @@ def test_a_whole_life_on_each_interpreter(
     assert agent.wait() == 0
     assert server.enrolments[0].facts["python"].startswith(version + ".")
     assert agent.processes() == []
+
+
+@pytest.mark.parametrize("version", sorted({min(FOUND, key=number), max(FOUND, key=number)}))
+def test_checkpoints_are_carried_and_brought_back_on_the_oldest_and_the_newest(
+    new_agent: Callable[..., AgentProcess], server: ServerDouble, storage: StorageDouble, version: str
+) -> None:
+    env = {"PYTHONPATH": str(Path(crucible.__file__).parents[1])}
+    statements = ("print('from', (resumed() or [0])[0])", "save(7, {'big': 2 << 20, 'small': b's'})")
+    for attempt, agent in enumerate([new_agent(python=FOUND[version]), new_agent(python=FOUND[version])]):
+        server.give(training(*statements, attempt_id=f"att-{attempt}", number=attempt, env=env))
+        agent.start()
+        assert server.exit_of(f"att-{attempt}").exit_code == 0
+        agent.kill()
+    assert server.lines(attempt_id="att-1")[0] == "from 7"
+    assert [one.step for one in server.checkpoints] == [7]
 
 
 @pytest.mark.parametrize("version", sorted(FOUND))
