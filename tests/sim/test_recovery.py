@@ -201,3 +201,39 @@ def test_half_a_minute_of_silence_ends_nothing() -> None:
     assert outcome.broken == []
     assert outcome.statuses == {JobStatus.COMPLETED: JOBS}
     assert made.tries == [1] * JOBS
+
+
+# --- limits that cannot be kept any more ------------------------------------------------------------------------
+
+
+class Late(Hangs):
+    """A job whose machine stands still when there is no time left to begin anew."""
+
+    async def _person(self, number: int) -> JobId:
+        deadline = EPOCH + timedelta(seconds=asyncio.get_running_loop().time() + 700)
+        limits = f"allow_spot: true, deadline: {deadline.isoformat()}"
+        spec = SPEC.format(gpus=2, steps=400, every=0).replace("allow_spot: true", limits)
+        spec = spec.replace("estimated_hours: 0.5", "estimated_hours: 0.15")
+        job_id = await self._insist(lambda: self.engine.service.submit(ADMIN, name="late", spec_yaml=spec))
+        await self.running(job_id)
+        await asyncio.sleep(150)
+        await self._happen(job_id)
+        while not (placed := [e.body for e in await self.store.events(job_id) if e.type == "TaskPlaced"])[1:]:
+            await asyncio.sleep(1)
+        await self.running(job_id)
+        (task,) = await self.store.job_tasks(job_id)
+        self.said = [placed[0].get("reason"), placed[1]["reason"], task.reason]
+        while not (await self.store.job(job_id)).status.is_terminal:
+            await asyncio.sleep(1)
+        return job_id
+
+
+def test_a_job_that_can_only_be_late_goes_on_and_says_so() -> None:
+    made = Late(seed=3, jobs=1)
+    outcome = made.run()
+    assert outcome.broken == [] and outcome.statuses == {JobStatus.COMPLETED: 1}
+    first, second, task = made.said
+    assert first is None and second == task
+    assert second.startswith(
+        "the deadline cannot be kept any more: goes on with 1 × fake/nowhere-1 fake-2gpu on demand"
+    )

@@ -169,7 +169,11 @@ def outlook(relaunch: Relaunch, spec: JobSpec, now: datetime) -> str:
     parts: list[str] = []
     if Limit.DEADLINE in relaunch.given_up and limits.deadline is not None and way.expected_h is not None:
         late_h = way.expected_h - (limits.deadline - now).total_seconds() / HOUR_S
-        parts.append(f"{max(late_h, 0.0):.1f} h late" if late_h > 0 else "less likely in time than asked for")
+        parts.append(f"{span(late_h)} late" if late_h > 0 else "less likely in time than asked for")
     if Limit.BUDGET in relaunch.given_up and limits.budget is not None and way.cost is not None:
         parts.append(f"${max(way.cost - limits.budget, 0) / MICRO:.2f} over what is left")
     return f", expected {' and '.join(parts)}" if parts else ""
+
+
+def span(hours: float) -> str:
+    return f"{hours:.1f} h" if hours >= 1 else f"{max(hours * 60, 1):.0f} min"
