@@ -35,7 +35,7 @@ class Deployment:
     """A Lab, a server that buys there, and somebody who asks it things."""
 
     def __init__(self, lab: RunningLab, server: Embedded, client: Client, data: Path) -> None:
-        self.lab, self.server, self.client, self._data = lab, server, client, data
+        self.lab, self.server, self.client, self.data = lab, server, client, data
 
     def submit(self, name: str, command: str, *, gpus: int = 1, gpu: str = "T4", spot: bool = False) -> str:
         spec = SPEC.format(name=name, command=f"[sh, -c, {command!r}]", gpus=gpus, gpu=gpu, spot=str(spot).lower())
@@ -58,7 +58,7 @@ class Deployment:
         assert self.books("SELECT count(*) FROM usage WHERE to_at IS NULL") == 0
 
     def books(self, question: str) -> int:
-        with closing(sqlite3.connect(self._data / "crucible.db")) as database:
+        with closing(sqlite3.connect(self.data / "crucible.db")) as database:
             return int(database.execute(question).fetchone()[0] or 0)
 
     def owed(self) -> int:

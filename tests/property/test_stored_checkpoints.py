@@ -44,7 +44,7 @@ open_attempts = st.frozensets(st.integers(0, ATTEMPTS - 1))
 live_attempts = st.frozensets(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, ATTEMPTS - 1)), max_size=1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(shards=stored(), more=loose, opened=open_attempts, live=live_attempts, keep=st.integers(0, 4))
 def test_nothing_kept_refers_to_something_removed_and_the_last_two_stay(
     shards: list[Shard], more: list[str], opened: frozenset[int], live: frozenset[tuple[str, int]], keep: int
@@ -64,7 +64,7 @@ def test_nothing_kept_refers_to_something_removed_and_the_last_two_stay(
         assert key.split("/")[1] in committed or not is_open(key.split("/")[1])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(shards=stored())
 def test_what_counts_as_whole_was_saved_by_one_attempt_and_lacks_nothing(shards: list[Shard]) -> None:
     for whole in wholes(shards):
@@ -72,7 +72,7 @@ def test_what_counts_as_whole_was_saved_by_one_attempt_and_lacks_nothing(shards:
         assert [one.number for one in whole.shards] == list(range(whole.first.count))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(shards=stored(), step=st.integers(0, 5))
 def test_removing_a_step_takes_all_of_it_and_nothing_that_another_needs(shards: list[Shard], step: int) -> None:
     gone = without(shards, step)
@@ -81,7 +81,7 @@ def test_removing_a_step_takes_all_of_it_and_nothing_that_another_needs(shards: 
     assert all(one.step != step for one in kept)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(shards=stored(), opened=open_attempts)
 def test_a_second_pass_finds_nothing_more_to_do(shards: list[Shard], opened: frozenset[int]) -> None:
     def is_open(slot: str) -> bool:

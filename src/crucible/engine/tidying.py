@@ -3,7 +3,7 @@ than the newest few, and what nobody can commit any more. Everything follows fro
 pass that was cut off is simply made again; two servers take turns under a claim."""
 
 import heapq
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from crucible.core.checkpoint import RESULTS, Removal, Whole, removable
@@ -13,7 +13,7 @@ from crucible.engine.context import Context, log
 from crucible.engine.stored import Place
 from crucible.model.attempt import Attempt
 from crucible.model.errors import NotFound, StorageFailed, StorageRefused
-from crucible.model.ids import JobId
+from crucible.model.ids import AttemptId, JobId, TaskId
 from crucible.model.job import Job, JobStatus
 from crucible.ports.store import JobQuery
 
@@ -153,29 +153,32 @@ class Tidier:
             place.parts,
             keep=keep,
             live=live,
-            is_open=self._opening(attempts, place),
+            is_open=self._opening(job, attempts, place),
         )
         await self._delete(place, removal)
         if job.status.is_terminal:
             await self._delete_results(place, attempts)
 
-    def _opening(self, attempts: Sequence[Attempt], place: Place) -> Callable[[str], bool]:
+    def _opening(self, job: Job, attempts: Sequence[Attempt], place: Place) -> Callable[[str], bool]:
         """Whether somebody may still write to a slot."""
-        last = last_written(place)
+        last, at_work = last_written(place), newest_at_work(job, attempts)
         known: dict[str, bool] = {}
 
         def is_open(slot: str) -> bool:
             if slot not in known:
-                known[slot] = self._is_open(attempts, slot, last.get(slot))
+                known[slot] = self._is_open(attempts, at_work, slot, last.get(slot))
             return known[slot]
 
         return is_open
 
-    def _is_open(self, attempts: Sequence[Attempt], slot: str, last: datetime | None) -> bool:
+    def _is_open(
+        self, attempts: Sequence[Attempt], at_work: Collection[AttemptId], slot: str, last: datetime | None
+    ) -> bool:
         now = self._context.clock.now()
         for attempt in attempts:
             if self._is_of(attempt, slot):
-                return attempt.ended_at is None or now - attempt.ended_at < self._grace
+                is_late = attempt.ended_at is not None and now - attempt.ended_at >= self._grace
+                return attempt.id in at_work and not is_late
         return last is None or now - last < STRANGER
 
     def _is_of(self, attempt: Attempt, slot: str) -> bool:
@@ -197,6 +200,17 @@ class Tidier:
         names = tuple(f"{RESULTS}{attempt_id}-" for attempt_id in over)
         keys = [one.key async for one in place.objects.list(RESULTS) if one.key.startswith(names)]
         await self._delete(place, Removal(objects=tuple(keys)))
+
+
+def newest_at_work(job: Job, attempts: Sequence[Attempt]) -> set[AttemptId]:
+    """Of each task the last attempt that got its machines: by then those of all earlier ones were gone."""
+    started = [one for one in attempts if one.ranks]
+    own = [one for one in started if one.job_id == job.id]
+    newest: dict[TaskId, Attempt] = {}
+    for attempt in own or started:
+        if attempt.task_id not in newest or newest[attempt.task_id].number < attempt.number:
+            newest[attempt.task_id] = attempt
+    return {one.id for one in newest.values()}
 
 
 def last_written(place: Place) -> dict[str, datetime]:

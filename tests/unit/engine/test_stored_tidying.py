@@ -161,6 +161,21 @@ def test_nothing_goes_while_the_attempt_has_saved_nothing_of_its_own(play: Play)
     play(scene)
 
 
+def test_what_an_earlier_attempt_left_unfinished_goes_as_soon_as_the_next_has_saved(play: Play) -> None:
+    async def scene(world: World) -> None:
+        first = await running(world.store, "j1")
+        torn = await world.save(first, 1, is_torn=True)
+        await world.end(first)
+        second = await running(world.store, "j2", origin=first.job.id, lineage=first.job.id)
+        await world.tidier.tidy(second.job.id)
+        assert world.keys(f"parts/{torn}")
+        await world.save(second, 2)
+        await world.tidier.tidy(second.job.id)
+        assert not world.keys(f"parts/{torn}")
+
+    play(scene)
+
+
 def test_last_words_go_with_the_attempt_that_left_them(play: Play) -> None:
     async def scene(world: World) -> None:
         family = await running(world.store)
