@@ -201,7 +201,7 @@ def removable(
     found = wholes(shards)
     if not set(live) <= {one.first.saved_by for one in found}:
         return Removal()
-    kept = kept_shards(shards, found, keep, is_open)
+    kept = kept_shards(shards, found, keep, is_open) | begun_with(found, live)
     gone = [shard for shard in shards if shard not in kept]
     bad = [slot for slot in unreadable if not is_open(slot)]
     named = {key for shard in kept for key in shard.objects}
@@ -226,6 +226,13 @@ def kept_shards(
     for shard in sorted(open_ones, key=lambda one: (one.stored_at, one.step)):
         last[*shard.saved_by, rank_of_slot(shard.slot)] = shard
     return kept | set(last.values())
+
+
+def begun_with(found: Sequence[Whole], live: Collection[tuple[str | None, int]]) -> set[Shard]:
+    """What a live attempt may have resumed from: the first save of any of its ranks, however late, refers to it."""
+    others = [whole for whole in found if whole.first.saved_by not in live] if live else []
+    steps = list(dict.fromkeys(whole.step for whole in others))[:MIN_KEEP]
+    return {shard for whole in others if whole.step in steps for shard in whole.shards}
 
 
 def without(shards: Sequence[Shard], step: int) -> Removal:

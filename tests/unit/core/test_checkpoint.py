@@ -108,6 +108,14 @@ def test_nothing_goes_while_a_live_attempt_may_still_be_building_on_anything() -
         assert len(gone.manifests) == manifests
 
 
+def test_what_a_live_attempt_began_with_stays_while_it_lives() -> None:
+    shards = [shard(step) for step in (1, 2, 3)] + [shard(step, attempt=1) for step in (4, 5, 6, 7)]
+    live = removable(shards, (), objects(*shards), keep=2, live={("j", 1)}, is_open=lambda _: False)
+    over = removable(shards, (), objects(*shards), keep=2, live=(), is_open=lambda _: False)
+    assert set(live.manifests) == {shards[0].key, shards[3].key, shards[4].key}
+    assert set(over.manifests) == {one.key for one in shards[:5]}
+
+
 def test_an_upload_under_way_is_left_alone_and_its_leftovers_go_when_nobody_can_commit_them() -> None:
     shards = [shard(1), shard(2)]
     loose = part_keys(slot(0, 0, 99), 0, 3)

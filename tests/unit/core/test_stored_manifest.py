@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -166,6 +167,16 @@ def test_a_manifest_of_the_first_format_has_one_piece_to_a_file() -> None:
     node = read_node(resealed(lambda body: None, json.dumps(body).encode()).decode())
     assert [(node.piece_size(*each), node.parts[each[0]].name) for each in node.pieces()] == [(3 << 20, "w")]
     assert [one.key for one in whole_files(node, "step-000000007")] == ["step-000000007/parts-0123456789abcdef/w"]
+
+
+def test_no_changed_byte_of_a_manifest_goes_unnoticed() -> None:
+    data, chance = stored(), random.Random(1)
+    for _ in range(400):
+        place = chance.randrange(len(data))
+        changed = data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]
+        for broken in (changed, data[:place], data + data[place:]):
+            with pytest.raises(BadManifest):
+                read_stored(broken, SLOT)
 
 
 def test_only_names_of_the_server_are_slots() -> None:
