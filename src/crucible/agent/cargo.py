@@ -57,7 +57,8 @@ class Cargo:
         # The last upload: seconds for so many bytes of checkpoint. And the size of the newest one saved.
         self._seconds_per_byte = 0.0
         self._newest_bytes = 0
-        self.say: Callable[[str], None] = words.say
+        # For the log of the rank.
+        self._complaints: List[str] = []
         self.unheard: Callable[[], List[Dict[str, Any]]] = list
         self._result: Optional[threading.Thread] = None
 
@@ -110,6 +111,12 @@ class Cargo:
         with self._changed:
             reports, self._reports = self._reports, []
         return reports
+
+    def take_complaints(self) -> List[str]:
+        """For the log of the rank, since the last call."""
+        with self._changed:
+            complaints, self._complaints = self._complaints, []
+        return complaints
 
     def needs_s(self) -> float:
         """What the last upload suggests for what is on its way and the newest size."""
@@ -164,7 +171,8 @@ class Cargo:
         except Interrupted:
             return None
         except Failed as error:
-            self.say("the checkpoint of step %d did not get to storage: %s" % (save.step, error))
+            with self._changed:
+                self._complaints.append("the checkpoint of step %d did not get to storage: %s" % (save.step, error))
             self._words.say("step %d of %s: %s" % (save.step, self._launch["attempt_id"], error))
             return None
         except Exception as error:

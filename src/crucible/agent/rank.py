@@ -54,10 +54,11 @@ class Rank:
         self.cargo = cargo
         self.events = Events(os.path.join(folder, "events.jsonl"), None if cargo is None else cargo.take_reports())
         if cargo is not None:
-            cargo.say, cargo.unheard = self.say, lambda: list(self.events.checkpoints)
+            cargo.unheard = lambda: list(self.events.checkpoints)
         pattern = launch["progress_pattern"]
         self.pattern = None if pattern is None else Pattern(pattern, launch["progress_total"])
         self._complaints: List[str] = []
+        self._unsaid: List[str] = []
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._has_begun = False
         self.started: Dict[str, Any] = {}
@@ -135,9 +136,7 @@ class Rank:
 
     def look(self) -> None:
         """Takes note of what it saved, of what its supervisor wrote, and of its supervisor's death."""
-        if self.cargo is not None and not self._is_over:
-            self.cargo.look()
-            self.events.checkpoints += self.cargo.take_reports()
+        self._unload()
         if self.result is not None:
             return
         self.result = disk.read_json(self._path("result.json"))
@@ -152,6 +151,14 @@ class Rank:
             self._press(time.monotonic())
         elif self._process is not None:
             self._process.poll()
+
+    def _unload(self) -> None:
+        """Takes over what the server and the log should hear of its checkpoints."""
+        if self.cargo is not None and not self._is_over:
+            self.cargo.look()
+            self.events.checkpoints += self.cargo.take_reports()
+            self._unsaid += self.cargo.take_complaints()
+            self._unsaid = [text for text in self._unsaid if not self.say(text)]
 
     def _supervisor_lives(self) -> bool:
         if self._process is not None:
@@ -205,24 +212,26 @@ class Rank:
             if supervisor is not None and supervisor.started == begun.get("started"):
                 processes.kill([supervisor])
 
-    def say(self, text: str) -> None:
-        """A line of ours in its log, unless the server has all of it already."""
+    def say(self, text: str) -> bool:
+        """A line of ours in its log, by its supervisor while it has one; False if nobody is there to write it yet."""
         if self.result is None:
-            self._control({"do": "say", "text": text[:_MAX_WORDS]})
-        elif not self._is_over:
+            return self._control({"do": "say", "text": text[:_MAX_WORDS]})
+        if not self._is_over:
             journal.add_line(self._path("log"), text[:_MAX_WORDS], now_ms())
+        return True
 
-    def _control(self, order: Dict[str, Any]) -> None:
+    def _control(self, order: Dict[str, Any]) -> bool:
         try:
             pipe = os.open(self._path("control"), os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            return
+            return False
         try:
             os.write(pipe, json.dumps(order).encode() + b"\n")
         except OSError:
-            pass
+            return False
         finally:
             os.close(pipe)
+        return True
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -233,6 +242,7 @@ class Rank:
         """An exit is told last, when what it saved is stored and the server has everything that was printed before it;
         and then for ever."""
         if self.result is not None and not self._is_over and not self.is_carrying():
+            self._unload()
             self._is_over = self._has_given_up or self.is_delivered()
         if self._is_over:
             return "exited"
