@@ -155,7 +155,7 @@ class World:
         return job
 
     def _is_late(self, began: float, within_s: float) -> bool:
-        """Time runs from the last death of the server on: how long a row of deaths takes is the machine's business."""
+        """Time runs from the last disturbance on: how long a row of deaths takes is the machine's business."""
         return time.monotonic() > max(began, self._disturbed_at) + within_s
 
     def wait_for_end(self, *stories: Story, within_s: float = STORY_WITHIN_S) -> None:
@@ -209,9 +209,13 @@ class World:
                 time.sleep(self.random.uniform(0.02, life_s))
             self.mishap()
             self.server.kill()
-            self._disturbed_at = time.monotonic()
+            self.disturbed()
         self.server.start().wait_ready()
         self.wait_for_people()
+
+    def disturbed(self) -> None:
+        """People are patient from now on."""
+        self._disturbed_at = time.monotonic()
 
     def mishap(self) -> None:
         """What else may go wrong between two deaths."""

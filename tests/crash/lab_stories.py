@@ -48,6 +48,8 @@ _BOUGHT: tuple[Callable[[str, random.Random], Story], ...] = (
     stories.failing_twice,
     recovering,
     stories.saving,
+    stories.learning,
+    stories.learning,
     stories.cancelled_at_once,
     stories.cancelled_running,
     stories.held,

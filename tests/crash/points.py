@@ -30,17 +30,17 @@ def shut_out(name: str, chance: random.Random) -> Story:
     return replace(stories.blocked(name, chance), deed_after_s=10.0)
 
 
-# Only sellers without tokens are told of a call beforehand; only clouds are asked what a request must look like, and
-# cost money.
+# Only sellers without tokens are told of a call beforehand; only clouds are asked what a request must look like, cost
+# money, and share no folder with the server, so that agents carry checkpoints.
 CALLED = both("commit.order.called")
-CLOUD = both("prepare", "commit.order.prepared", "commit.ledger")
+CLOUD = both("prepare", "commit.order.prepared", "commit.ledger", "slot", "candidate", "retention")
 HERE = sorted(POINTS - set(CALLED) - set(CLOUD))
 BOUGHT = sorted(POINTS - set(CALLED))
 
 # What is begun before each death, so that every point lies ahead.
 WORK_HERE = (stories.saving, stories.blocked)
 WORK_BESIDE = (stories.saving, shut_out)
-WORK_BOUGHT = (bought(stories.saving), bought(stories.quick), shut_out)
+WORK_BOUGHT = (bought(stories.saving), bought(stories.learning), bought(stories.quick), shut_out)
 WORK_TOKENLESS = (stories.quick, stories.gang, stories.cancelled_running)
 
 
@@ -104,7 +104,7 @@ def visit(lab: LabWorld, number: int, hit: "Counter[str]") -> None:
         hit.update(HERE)
         die_at_each(lab, HERE, WORK_BESIDE)
         hit.update(CLOUD)
-        die_at_each(lab, CLOUD, (bought(stories.gang, machines=2),))
+        die_at_each(lab, CLOUD, (bought(stories.gang, machines=2), bought(stories.learning)))
         return
     if number % 2 == 0:
         lab.trouble()

@@ -56,6 +56,7 @@ def hunt(made: LabWorld, count: int) -> Hunt:
     told += [made.tell(bought(stories.training, machines=2)) for _ in range(GANGS)]
     while done.taken < count:
         done.taken += take(made, made.random.uniform(0, OLD_S))
+        made.disturbed()
         time.sleep(made.random.uniform(0.02, BETWEEN_S))  # the moment of the next, not a wait for something
         if made.random.random() < KILLED:
             made.server.kill()

@@ -122,6 +122,11 @@ def training(name: str, chance: random.Random) -> Story:
     return Story(name, (f"train:{chance.uniform(0.01, 0.05):.3f}",))
 
 
+def learning(name: str, chance: random.Random) -> Story:
+    """Fails once, goes on from its checkpoint, and saves so often that the oldest have to go."""
+    return Story(name, ("train:0.02:40", "fail-below:1", "train:0.02:200"), limit=1, starts=(1, 2))
+
+
 # Each as likely as it stands here; `stubborn` is asked for by name.
 MENU: tuple[Maker, ...] = (
     quick,

@@ -51,5 +51,5 @@ def test_a_purchase_without_a_token_is_never_made_twice(tmp_path: Path, database
 def test_a_death_while_a_cloud_is_asked_or_charged_costs_nothing(tmp_path: Path) -> None:
     """Where only clouds lead; the books are exact afterwards."""
     with lab_world(tmp_path / "lab", seed=random.randrange(10**6)) as made:
-        deaths = die_at_each(made, CLOUD, (bought(stories.quick),))
+        deaths = die_at_each(made, CLOUD, (bought(stories.learning),))
         judge(made, deaths).assert_good()

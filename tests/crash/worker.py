@@ -8,7 +8,7 @@ Crucible does not know: a file that every run appends to, and a lock per run tha
     until-told    wait for SIGTERM or FOLDER/NAME.go
     deaf          ignore SIGTERM from now on        orphans      leave deaf processes in sessions of their own
     slow-save     begin a checkpoint and never end
-    train:S       steps of S seconds until FOLDER/NAME.go, a checkpoint every tenth; on SIGTERM one more
+    train:S[:N]   steps of S seconds until step N or FOLDER/NAME.go, a checkpoint every tenth; on SIGTERM one more
 """
 
 import fcntl
@@ -88,8 +88,10 @@ def save(run, last):
         train.log(step, loss=1.0 / step)
 
 
-def train_on(run, seconds):
+def train_on(run, value):
     from crucible import train
+
+    seconds, _, last = value.partition(":")
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # should_stop takes it over
     train.should_stop()
@@ -98,7 +100,7 @@ def train_on(run, seconds):
     if found and found.path.read_text() != content(step):
         run.tell("corrupt", step=step)
     run.tell("resumed", step=step)
-    while not run.has(run.name + ".go"):
+    while step != int(last or -1) and not run.has(run.name + ".go"):
         time.sleep(float(seconds))
         step += 1
         must_stop = train.should_stop()
