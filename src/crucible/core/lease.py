@@ -154,12 +154,11 @@ def pause(lease: Lease, policy: Policy) -> timedelta:
     return min(longer, policy.delete_retry_max)
 
 
-def owes_delete(lease: Lease, now: datetime) -> bool:
-    return (
-        lease.phase is L.CLOSING
-        and lease.machine_id is not None
-        and (lease.deadline_at is None or now >= lease.deadline_at)
-    )
+def owes_delete(lease: Lease, now: datetime, policy: Policy) -> bool:
+    """Due, or put off for longer than ever: then the clock was set back meanwhile."""
+    if lease.phase is not L.CLOSING or lease.machine_id is None:
+        return False
+    return lease.deadline_at is None or not now < lease.deadline_at <= now + policy.delete_retry_max
 
 
 def evolve(lease: Lease, event: LeaseEvent) -> Lease:

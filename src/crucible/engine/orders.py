@@ -51,7 +51,7 @@ class OrderReconciler:
             elif self._patience.is_over(order_id, context.clock.monotonic()):
                 await self._buy(order, held, seller, claim)
             for lease in held:
-                if leases.owes_delete(lease, context.clock.now()):
+                if leases.owes_delete(lease, context.clock.now(), context.policy):
                     await self._delete(lease, seller, claim)
         except StaleVersion:
             context.wakes.wake("order", order_id)

@@ -240,8 +240,12 @@ _DUE_WAITING = Sql(
 _UNWANTED = select(_J.id).where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), _J.desired == fixed(Desired.CANCEL))
 _DUE_UNWANTED = Sql(select(t.tasks.c.id).where(_IS_WAITING, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit")))
 _UNSETTLED_ORDER = select(t.orders.c.id).where(UNSETTLED)
+# Nobody puts a delete off for so long: the clock was set back since.
+_FAR_AHEAD = 600 * 1_000_000
 _CLOSING = (t.leases.c.phase == fixed(LeasePhase.CLOSING)) & or_(
-    t.leases.c.deadline_at.is_(None), t.leases.c.deadline_at <= _LATE
+    t.leases.c.deadline_at.is_(None),
+    t.leases.c.deadline_at <= _LATE,
+    t.leases.c.deadline_at > _LATE + _FAR_AHEAD,
 )
 _MOVING_LEASE = select(t.leases.c.order_id).where(
     t.leases.c.phase.in_(fixed_set((LeasePhase.REQUESTED, LeasePhase.CLOSING))),

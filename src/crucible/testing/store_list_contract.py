@@ -211,7 +211,8 @@ class ListContract:
         assert (await store.due(NOW, 10)).orders == (more.id,)
         closing, change = step(family.leases[0], LeaseClosing(NOW, "done", LATER))
         await store.commit([change], label="test")
-        assert (await store.due(NOW, 10)).orders == (more.id,)
+        assert (await store.due(LATER - SECOND, 10)).orders == (more.id,)
+        assert set((await store.due(LATER - 4000 * SECOND, 10)).orders) == {more.id, family.order.id}, "set back"
         assert set((await store.due(LATER, 10)).orders) == {more.id, family.order.id}
         await store.commit([step(closing, LeaseClosed(LATER, "gone"))[1]], label="test")
         assert (await store.due(LATER, 10)).orders == (more.id,)

@@ -85,13 +85,19 @@ def test_deleting_is_tried_for_ever_ever_more_slowly() -> None:
     closing, at = after(a_lease(active=True), CloseWanted("done")), NOW
     pauses = []
     for _ in range(12):
-        assert leases.owes_delete(closing, at)
+        assert leases.owes_delete(closing, at, POLICY)
         closing = after(closing, DeleteCalled("500"), at=at)
         assert closing.deadline_at is not None
         pauses.append(closing.deadline_at - at)
         at = closing.deadline_at
     assert pauses == sorted(pauses) and pauses[-1] == POLICY.delete_retry_max
     assert closing.phase is L.CLOSING
+
+
+def test_a_clock_that_is_set_back_puts_no_delete_off() -> None:
+    closing = after(after(a_lease(active=True), CloseWanted("done")), DeleteCalled("500"))
+    assert not leases.owes_delete(closing, NOW, POLICY)
+    assert leases.owes_delete(closing, NOW - timedelta(hours=1), POLICY)
 
 
 def test_an_unanswered_order_is_not_a_refused_one() -> None:
