@@ -165,6 +165,7 @@ class Supervisor:
         }
         self._timeout_at = _NEVER
         self._end_leftovers()
+        self._close_control()
         self._output.finish()
         processes.remove_cgroup(self._cgroup)
         while not self._write("result.json", result, durable=True):
@@ -266,6 +267,14 @@ class Supervisor:
         descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         self._poll.register(descriptor, select.POLLIN)
         return descriptor
+
+    def _close_control(self) -> None:
+        """Takes the last orders. What the agent has to say later, it writes itself, once there is a result."""
+        try:
+            os.unlink(os.path.join(self._folder, "control"))
+        except OSError:
+            pass
+        self._obey(_drain(self._control))
 
     def _obey(self, data: bytes) -> None:
         for line in data.splitlines():
