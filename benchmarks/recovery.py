@@ -66,8 +66,8 @@ def measure() -> Iterator[Figure]:
 
 
 def _recovery(client: Client, control: Control, job: str, notice_s: float) -> float:
+    timing.until(lambda: _has_saved(client, job), "a checkpoint of this attempt", PATIENCE_S)
     starts = len(_starts(client, job))
-    timing.until(lambda: _has_saved(client, job, starts), "a checkpoint of this attempt", PATIENCE_S)
     victim = next(machine["id"] for machine in control.status()["machines"] if machine["state"] == "running")
     taken_at = time.time()
     control.preempt(victim, notice_s=notice_s)
@@ -78,11 +78,11 @@ def _recovery(client: Client, control: Control, job: str, notice_s: float) -> fl
     return again_at - taken_at
 
 
-def _has_saved(client: Client, job: str, starts: int) -> bool:
+def _has_saved(client: Client, job: str) -> bool:
     """The attempt that runs has a checkpoint of its own in storage."""
     began = _starts(client, job)
     saved = [checkpoint["step"] for checkpoint in client.checkpoints(job)]
-    return len(began) == max(1, starts) and max(saved, default=0) > began[-1][1]
+    return bool(began) and max(saved, default=0) > began[-1][1]
 
 
 def _starts(client: Client, job: str) -> list[tuple[float, int]]:

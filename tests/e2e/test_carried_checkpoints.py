@@ -38,7 +38,7 @@ job:
 
 @pytest.fixture(scope="module")
 def survivor(deployment: Deployment) -> str:
-    """A job whose first machine was taken without notice after it had saved twice."""
+    """A job whose first machine was taken without notice after it had saved twice; it is over, and tidied up after."""
     client = deployment.client
     job_id = str(client.submit("survivor", SPEC.format(script=json.dumps(SCRIPT)))["id"])
     until(lambda: len(client.checkpoints(job_id)) >= 2, f"{client.why(job_id)}")
@@ -50,12 +50,12 @@ def survivor(deployment: Deployment) -> str:
     lines = [record["x"] for record in client.logs(job_id)]
     began = [int(line.split()[-1]) for line in lines if line.startswith("begins after")]
     assert began[0] == 0 and began[-1] >= saved
+    until(lambda: [row["step"] for row in client.checkpoints(job_id)] == [4, 5, 6], "the newest three are kept")
     return job_id
 
 
 def test_what_was_carried_is_listed_checked_and_fetched(deployment: Deployment, survivor: str, tmp_path: Path) -> None:
     client = deployment.client
-    until(lambda: [row["step"] for row in client.checkpoints(survivor)] == [4, 5, 6], "the newest three are kept")
     rows: list[Any] = client.checkpoints(survivor)
     assert {row["kept_in"] for row in rows} == {"storage"} and rows[-1]["is_latest"]
     assert client.verify_checkpoint(survivor, 6)["is_valid"]

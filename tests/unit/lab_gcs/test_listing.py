@@ -1,6 +1,6 @@
 """Pages of a bucket: together they are what a look at every key finds, in order, each once."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crucible.lab.gcs.listing import Ask, page, read
@@ -37,6 +37,7 @@ def test_pages_without_a_delimiter_are_the_keys(keys: set[str], prefix: str, aft
 
 
 @given(KEYS, PIECE, st.sampled_from(["/", "a/", "é"]), st.integers(1, 7))
+@example({"a/", "a/a"}, "a", "a/", 1)  # the delimiter begins within the prefix
 def test_pages_with_a_delimiter_fold_what_is_below(keys: set[str], prefix: str, delimiter: str, most: int) -> None:
     plain: list[str] = []
     folded: list[str] = []

@@ -64,7 +64,7 @@ def page(keys: Sequence[str], ask: Ask) -> Page:
 
 def _start(keys: Sequence[str], ask: Ask) -> int:
     at = max(bisect_left(keys, ask.prefix), bisect_right(keys, ask.after))
-    is_folded = ask.delimiter and len(ask.after) > len(ask.prefix) and ask.after.endswith(ask.delimiter)
+    is_folded = ask.after.startswith(ask.prefix) and _folded(ask.after, ask) == ask.after
     return _past(keys, at, ask.after) if is_folded else at
 
 
