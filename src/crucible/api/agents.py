@@ -11,6 +11,7 @@ from starlette.responses import Response
 from crucible.api.deps import Deps
 from crucible.api.door import bearer
 from crucible.api.errors import gone, invalid
+from crucible.api.hanging_up import unless_hung_up
 from crucible.api.reply import Pulled
 from crucible.api.routing import add
 from crucible.api.shutdown import Shutdown
@@ -62,7 +63,11 @@ class AgentRoutes:
         wait_s = _seconds(request.query_params.get("wait", "0"))
         try:
             poll = self._deps.gateway.work(bearer(request), seen, wait_s)
-            return _said(await self._shutdown.unless_stopping(poll))
+            work = await self._shutdown.unless_stopping(unless_hung_up(request, poll))
+            if work is not None:
+                return _said(work)
+            await self._deps.gateway.hung_up(bearer(request))
+            return Response()  # nobody hears it
         except NotFound as error:
             return gone(error)
 

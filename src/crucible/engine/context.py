@@ -34,6 +34,11 @@ SPECS_REMEMBERED = 4096
 CLAIM_TTL = timedelta(seconds=15)
 
 
+def listing_of(provider: str, region: str) -> str:
+    """What a poller waits for."""
+    return f"seller:{provider}/{region}"
+
+
 @dataclass(kw_only=True)
 class Context:
     store: Store
@@ -126,6 +131,10 @@ class Context:
         """Not heard here for a while: worth a look. Another server may have heard it."""
         heard = self.heard_at.get(node_id)
         return heard is None or self.clock.monotonic() - heard > self.policy.silence.total_seconds() / 2
+
+    def look_at(self, provider: str, region: str) -> None:
+        """Something may have happened to a machine there: the seller is asked soon, not at its turn."""
+        self.hub.notify(listing_of(provider, region))
 
     def tell(self, job_id: JobId, task_id: TaskId, changes: Sequence[Change]) -> None:
         """After a commit: wake whoever these changes concern."""

@@ -1,5 +1,6 @@
 """What agents ask for: enrolment binds a machine to its lease; work is a long poll over what the node should run."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from crucible.core import lease as leases
@@ -24,6 +25,8 @@ MAX_WAIT_S = 60.0
 SERVERS_CACHE_S = 5.0
 # How long a change made by another server may go unnoticed.
 LOOK_AGAIN_S = 2.0
+# An agent that broke off on purpose is back sooner.
+ASKS_AGAIN_S = 0.5
 USABLE = (LeasePhase.REQUESTED, LeasePhase.ACTIVE)
 
 
@@ -32,6 +35,7 @@ class Gateway:
         self._context = context
         self._checkpoints = checkpoints
         self._reports = Reports(context, checkpoints)
+        self._asking: Counter[NodeId] = Counter()  # questions for work that wait here
         self._servers_known: tuple[float, list[str]] | None = None
 
     # --- enrolment --------------------------------------------------------------------------------
@@ -98,7 +102,28 @@ class Gateway:
 
     async def work(self, key: str, seen: str | None, wait_s: float) -> wire.WorkReply:
         """At once if the node's work differs from what it has seen, else after news or the time."""
+        node_id = await self.authenticate(key)
+        self._asking[node_id] += 1
+        try:
+            return await self._work(node_id, seen, wait_s)
+        finally:
+            self._asking -= Counter([node_id])
+
+    @property
+    def waiting(self) -> int:
+        """Questions for work that have no answer yet."""
+        return self._asking.total()
+
+    async def hung_up(self, key: str) -> None:
+        """Who breaks off while it waits for work asks again at once, or its machine is gone: then the seller knows."""
         context, node_id = self._context, await self.authenticate(key)
+        await context.clock.sleep(ASKS_AGAIN_S)
+        if node_id not in self._asking:
+            target = (await context.store.node_work(node_id))[1].target
+            context.look_at(target.provider, target.region)
+
+    async def _work(self, node_id: NodeId, seen: str | None, wait_s: float) -> wire.WorkReply:
+        context = self._context
         until = context.clock.monotonic() + min(wait_s, MAX_WAIT_S)
         while True:
             counter = context.hub.counter(node_id)

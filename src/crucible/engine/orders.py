@@ -193,7 +193,7 @@ class OrderReconciler:
         now = context.clock.now()
         events = leases.decide(lease, leases.DeleteCalled(problem), now, context.policy, seller.facts)
         await context.store.commit(changed(lease, events, leases.evolve)[1], label="lease.delete", claim=claim)
-        context.hub.notify(f"seller:{lease.target.provider}/{lease.target.region}")
+        context.look_at(lease.target.provider, lease.target.region)
 
 
 @dataclass(frozen=True, slots=True)

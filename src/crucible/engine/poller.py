@@ -11,7 +11,7 @@ from crucible.core.cooling import is_news, rests
 from crucible.core.step import retire
 from crucible.engine.accounts import Accounts
 from crucible.engine.consoles import Consoles
-from crucible.engine.context import Context, log
+from crucible.engine.context import Context, listing_of, log
 from crucible.model.change import Change, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
 from crucible.model.ids import LeaseId, MachineId, NodeId, TaskId
@@ -22,6 +22,8 @@ from crucible.ports.seller import Reaps, Seller
 from crucible.ports.store import Claim
 
 LIST_TIMEOUT_S = 60.0
+# A node that has missed so many reports is worth a look at its seller's listing, long before it counts as silent.
+MISSED_REPORTS = 2
 # How often a seller is asked when nothing is changing: first often, for what a server before this one has left.
 FIRST_CALM_S = 10.0
 FIRST_LOOKS = 20
@@ -57,7 +59,7 @@ class Poller:
 
     async def run(self) -> None:
         """For ever; one server at a time per seller."""
-        context, name = self._context, f"seller:{self._name}"
+        context, name = self._context, listing_of(self._seller.name, self._seller.region)
         while True:
             seen = context.hub.counter(name)
             claim = await context.store.claim(f"poll:{self._name}", context.server_id, context.claim_ttl)
@@ -77,11 +79,21 @@ class Poller:
             await context.hub.wait(name, seen, wait - rest)
 
     async def listen(self) -> None:
-        """For ever: wakes the tasks whose nodes have fallen silent, whether the seller answers or not."""
+        """For ever: wakes the tasks whose nodes have fallen silent, whether the seller answers or not; asks the seller
+        when one falls behind."""
+        every_s = self._context.policy.report_every.total_seconds()
         while True:
-            await self._context.clock.sleep(self._context.policy.report_every.total_seconds())
+            await self._context.clock.sleep(every_s)
             for task_id in self._silent():
                 self._context.wakes.wake("task", task_id)
+            if self._is_somebody_behind((MISSED_REPORTS + 1) * every_s):
+                self._context.look_at(self._seller.name, self._seller.region)
+
+    def _is_somebody_behind(self, within_s: float) -> bool:
+        """Heard here, but not for a while; once it counts as silent, its task is looked at instead."""
+        now, silence_s = self._context.clock.monotonic(), self._context.policy.silence.total_seconds()
+        ages = (now - heard for node in self._nodes if (heard := self._context.heard_at.get(node)) is not None)
+        return any(within_s <= age < silence_s for age in ages)
 
     def _silent(self) -> list[TaskId]:
         """Those not heard here may have been heard elsewhere: the task knows when it looks, but not at every turn."""

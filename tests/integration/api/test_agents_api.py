@@ -1,11 +1,16 @@
 """The agents' routes, played by hand (wire.agent): enrolment, work as a long poll, reports with acknowledgements."""
 
+import asyncio
 import hashlib
+import http.client
 import threading
 import time
 from typing import Any
 
 import pytest
+
+from crucible.engine.context import listing_of
+from crucible.engine.gateway import ASKS_AGAIN_S
 
 from .conftest import AGENT, AGENT_SHA256, Agent, Server, eventually
 
@@ -48,6 +53,46 @@ def test_a_long_poll_answers_when_there_is_news(agent: Agent) -> None:
     agent.server.call("POST", f"/v1/jobs/{agent.launch['job_id']}/cancel")
     poll.join(20)
     assert answers[0].json["ranks"][0]["stop"] is True
+
+
+def test_an_agent_that_breaks_off_and_stays_away_has_its_seller_asked(agent: Agent) -> None:
+    """As when its machine dies: the kernel closes what was open."""
+    agent.begin()
+    version, hub = work(agent).json["version"], agent.server.deps.hub
+    place = listing_of(agent.server.cloud.name, agent.server.cloud.region)
+    seen = hub.counter(place)
+    connection = wait_for_work(agent, version)
+    connection.close()
+    eventually(lambda: hub.counter(place) > seen)
+    agent.finish()
+
+
+def test_an_agent_that_asks_again_at_once_disturbs_nobody(agent: Agent) -> None:
+    agent.begin()
+    version, hub = work(agent).json["version"], agent.server.deps.hub
+    place = listing_of(agent.server.cloud.name, agent.server.cloud.region)
+    seen, first = hub.counter(place), wait_for_work(agent, version)
+    second = wait_for_work(agent, version)
+    first.close()
+    agent.server.run(asyncio.sleep(2 * ASKS_AGAIN_S))  # what must not happen needs time not to
+    assert hub.counter(place) == seen
+    second.close()
+    agent.finish()
+
+
+def wait_for_work(agent: Agent, version: str) -> http.client.HTTPConnection:
+    """A question that the server is thinking about."""
+    before = agent.server.run(_asking(agent))
+    connection = http.client.HTTPConnection("127.0.0.1", agent.server.port, timeout=30)
+    headers = {"Authorization": f"Bearer {agent.key}"}
+    connection.request("GET", f"/agent/v1/work?seen={version}&wait=30", headers=headers)
+    eventually(lambda: agent.server.run(_asking(agent)) > before)
+    return connection
+
+
+async def _asking(agent: Agent) -> int:
+    """How many questions of agents wait in the server."""
+    return agent.server.deps.gateway.waiting
 
 
 def test_work_names_what_to_run_and_the_token_of_the_attempt(agent: Agent) -> None:
