@@ -78,8 +78,11 @@ class Poller:
 class Reporter:
     """Sends one report at a time; `on_answer` gets the answer, or None if there was none."""
 
-    def __init__(self, link: Link, words: Words, on_answer: Callable[[Optional[Answer]], None]) -> None:
+    def __init__(
+        self, link: Link, words: Words, on_answer: Callable[[Optional[Answer]], None], timeout_s: float
+    ) -> None:
         self._link = link
+        self._timeout_s = timeout_s
         self._words = words
         self._on_answer = on_answer
         self._reports: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -94,7 +97,7 @@ class Reporter:
         while True:
             report = self._reports.get()
             try:
-                self._on_answer(self._link.call("POST", "/agent/v1/report", report))
+                self._on_answer(self._link.call("POST", "/agent/v1/report", report, self._timeout_s))
             except Unanswered as error:
                 self._words.say_once("report", str(error))
                 self._on_answer(None)

@@ -108,7 +108,8 @@ class Servers:
 class Backoff:
     """How long to wait before the next try."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float = _LONGEST_PAUSE_S) -> None:
+        self._longest_s = longest_s
         self._pause_s = _FIRST_PAUSE_S
 
     def reset(self) -> None:
@@ -116,7 +117,7 @@ class Backoff:
 
     def next_s(self) -> float:
         pause_s = self._pause_s
-        self._pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+        self._pause_s = min(self._longest_s, 2 * pause_s)
         # Jitter, so that the nodes of a gang do not return all at once.
         return pause_s * (0.5 + os.urandom(1)[0] / 510)
 

@@ -38,6 +38,9 @@ _TICK_S = 0.025
 _IDLE_TICK_S = 0.2
 # Reports are at least this far apart, so that a talkative program fills them.
 _GATHER_S = 0.05
+# An answer to a report is waited for as long as so many reports take. Where requests arrive and answers do not, the
+# server must hear the next one before it takes the node for silent.
+_PATIENCE = 3
 # Told to end, the agent tries so long to deliver what is left; a later agent of the same folder goes on. Of the time
 # that a machine has left, a third is kept for it, but no more than this.
 _LAST_WORDS_S = 10.0
@@ -79,8 +82,9 @@ class Node:
         self._delivery = Delivery(boot_id, self._ranks, self._usage)
         key = identity.node_key
         self._poller = Poller(Link(servers, key), words, self._told(self._apply), self._told(self._retired_long_ago))
-        self._reporter = Reporter(Link(servers, key), words, self._told(self._hear))
-        self._backoff = Backoff()
+        every_s = identity.report_every_s
+        self._reporter = Reporter(Link(servers, key), words, self._told(self._hear), _PATIENCE * every_s)
+        self._backoff = Backoff(every_s)
         self._is_reporting = False
         self._next_report = 0.0
         self._next_heartbeat = 0.0
