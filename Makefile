@@ -17,7 +17,7 @@ run-local: $(VENV)/.ready  ## Train on this machine, be killed half way, resume,
 	$(BIN)/python -m examples.quickstart.story
 
 test: $(VENV)/.ready-dev  ## Run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=15
 
 check: $(VENV)/.ready-dev  ## Format, lint, types, import contracts, and the tests that take seconds
 	$(BIN)/ruff format --check .
