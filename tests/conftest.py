@@ -1,3 +1,29 @@
-"""What every test may ask for."""
+"""What every test may ask for, and in which order tests run."""
+
+import os
+
+import pytest
 
 pytest_plugins = ("engines", "storage_engines")
+
+# They take most of the time, and most of that they wait.
+SLOW = ("tests/crash/", "tests/sim/", "tests/e2e/")
+# A worker begins with a few others: where its share begins is not known to the test.
+FIRST = 10
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every worker gets as many slow tests, and early: else one has them all, and the others wait for it at the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1:
+        return
+    slow = [item for item in items if item.nodeid.startswith(SLOW)]
+    rest = [item for item in items if not item.nodeid.startswith(SLOW)]
+    modules = list(dict.fromkeys(item.path for item in slow))  # together: they share what is dear to make
+    share = len(items) // workers
+    items.clear()
+    for number in range(workers):
+        own = [item for item in slow if modules.index(item.path) % workers == number]
+        count = len(rest) if number == workers - 1 else max(0, share - len(own))
+        others, rest = rest[:count], rest[count:]
+        items += [*others[:FIRST], *own, *others[FIRST:]]
