@@ -163,10 +163,9 @@ def _s3_store_by_chain(address: Address, region: str | None, endpoint: str | Non
     try:
         session = boto3.Session()
         chain = Boto3CredentialProvider(session)
-    except (BotoCoreError, ValueError) as error:
+    except (BotoCoreError, ValueError):
         raise StorageRefused(
-            f"no credentials for {address.uri} ({type(error).__name__}); set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            f"no credentials for {address.uri}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         ) from None
     return _s3_store(address.bucket, region or session.region_name, endpoint, chain)
 
