@@ -123,8 +123,8 @@ def training(name: str, chance: random.Random) -> Story:
 
 
 def learning(name: str, chance: random.Random) -> Story:
-    """Fails once, goes on from its checkpoint, and saves so often that the oldest have to go."""
-    return Story(name, ("train:0.02:40", "fail-below:1", "train:0.02:200"), limit=1, starts=(1, 2))
+    """Fails a few times, goes on from its checkpoint each time, and saves so often that the oldest have to go."""
+    return Story(name, ("train:0.02:40", "fail-below:3", "train:0.02:200"), limit=3, starts=(1, 2, 3, 4))
 
 
 # Each as likely as it stands here; `stubborn` is asked for by name.
