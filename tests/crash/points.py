@@ -49,6 +49,7 @@ def die_at(made: World, point: str, within_s: float = REACHED_WITHIN_S) -> None:
     code = made.server.wait_for_end(within_s)
     if code is None:
         made.server.kill()
+    made.disturbed()
     assert code == KILLED, f"{point} was not reached within {within_s:g} s (exit {code})"
 
 
@@ -59,13 +60,13 @@ def die_at_each(made: World, points: Iterable[str], work: Iterable[stories.Maker
     occupier = made.tell(stories.occupying)
     made.wait_for_witness(occupier)
     made.server.stop()
-    deaths = 0
+    deaths, begun = 0, []
     for point in points:
-        for make in work:
-            made.tell(make)
+        begun += [made.tell(make) for make in work]
         die_at(made, point)
         deaths += 1
     made.server.start().wait_ready()
+    made.wait_for_end(*(story for story in begun if story.deed == "cancel"))  # shut out until then
     made.permit(occupier)
     made.wait_for_people()
     return deaths
