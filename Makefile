@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: help install run run-local test check bench bench-check crash preempt clean
+# Whatever the shell says, compiled modules are kept: hundreds of processes that tests start load the same ones.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help install run run-local engines test check bench bench-check crash preempt clean
 
 help:  ## Say what can be done
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -16,8 +19,11 @@ run: $(VENV)/.ready  ## Train on spot machines of a cloud on this computer, lose
 run-local: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and show it
 	$(BIN)/python -m examples.quickstart.story
 
-test: $(VENV)/.ready-dev  ## Run every test
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=15
+engines: $(VENV)/.ready-dev  ## Install what tests run on: torch, TensorFlow, Horovod, and as root sshd, Slurm, podman
+	$(BIN)/python -m engines
+
+test: engines  ## Run every test
+	$(BIN)/python -m pytest -n 4 --dist worksteal --durations=15
 
 check: $(VENV)/.ready-dev  ## Format, lint, types, import contracts, and the tests that take seconds
 	$(BIN)/ruff format --check .
@@ -48,9 +54,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[server,lab,aws,examples]'
+	$(PIP) -e '.[server,lab,aws,ssh,hpo,examples]'
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[server,lab,aws,postgres,examples,dev]'
+	$(PIP) -e '.[server,lab,aws,ssh,hpo,postgres,examples,dev]'
 	@touch $@ $(VENV)/.ready

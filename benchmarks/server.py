@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,18 +118,23 @@ class Server:
                 processes.signal_carrier(pid, machine, signal.SIGKILL)
 
 
-def launch(home: Path, *options: str, more: Mapping[str, str] | None = None) -> Server:
+PROGRAM = ("-m", "crucible.main")
+
+
+def launch(
+    home: Path, *options: str, more: Mapping[str, str] | None = None, program: Sequence[str] = PROGRAM
+) -> Server:
     """Start it; it is not ready yet. `more` is added to its environment."""
-    argv = [sys.executable, "-m", "crucible.main", "server", "--data-dir", str(home), *options]
+    argv = [sys.executable, *program, "server", "--data-dir", str(home), *options]
     env = {**environment(), **(more or {})}
     with (home / "server.log").open("ab") as log:
         return Server(home, subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env))
 
 
 @contextlib.contextmanager
-def running(*options: str, more: Mapping[str, str] | None = None) -> Iterator[Server]:
+def running(*options: str, more: Mapping[str, str] | None = None, program: Sequence[str] = PROGRAM) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="crucible-bench-") as folder:
-        server = launch(Path(folder), *options, more=more)
+        server = launch(Path(folder), *options, more=more, program=program)
         try:
             timing.until(server.is_ready, "the server")
             yield server

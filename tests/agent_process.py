@@ -1,10 +1,13 @@
 """A real agent, started as a person or a provider starts it: the built archive, an interpreter, a folder."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -31,7 +34,7 @@ def rank_work(
         "devices": [],
         "setup": [],
         "code": None,
-        "checkpoints": "file:///nowhere",
+        "checkpoints": f"file://{tempfile.gettempdir()}/crucible-tests-nowhere",
         "checkpoint_keep": 3,
         "timeout_s": None,
         "stop_grace_s": 5.0,
@@ -40,6 +43,17 @@ def rank_work(
     }
     fields |= {"attempt_id": attempt_id, "rank": rank, "argv": list(argv)} | launch
     return wire.RankWork(launch=wire.Launch(**fields), stop=stop, stop_reason=stop_reason, token=token)
+
+
+def package_of(files: dict[str, str]) -> bytes:
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            member.mode = 0o755
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return body.getvalue()
 
 
 class AgentProcess:

@@ -4,12 +4,24 @@ import os
 
 import pytest
 
-pytest_plugins = ("engines", "storage_engines")
+from crash import server_process
+from crash.nursery import Nursery
+
+pytest_plugins = ("postgres_engine", "storage_engines", "hosts_world", "containers", "slurm_world")
 
 # They take most of the time, and most of that they wait.
-SLOW = ("tests/crash/", "tests/sim/", "tests/e2e/")
+SLOW = ("tests/crash/", "tests/sim/", "tests/e2e/", "tests/integration/", "tests/contract/", "tests/property/")
 # A worker begins with a few others: where its share begins is not known to the test.
 FIRST = 10
+
+
+def pytest_configure() -> None:
+    server_process.nursery = Nursery()
+
+
+def pytest_unconfigure() -> None:
+    if server_process.nursery is not None:
+        server_process.nursery.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,14 +6,15 @@ import gc
 import hashlib
 import logging
 import os
+import re
 import secrets
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ gc.disable()
 import click
 import uvloop
 
-from crucible import __version__, catalog
+from crucible import __version__, catalog, templates
 from crucible.agent import bundle
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
@@ -33,6 +34,7 @@ from crucible.blobs.files import FileBlobs
 from crucible.blobs.storage import ObjectStorage
 from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.catalog.price_file import PriceFile
+from crucible.client.package import pack
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook, make_book
 from crucible.engine.context import CLAIM_TTL, Context
@@ -52,14 +54,18 @@ from crucible.home import (
     unpublish,
     write_private,
 )
+from crucible.model.dataset import PLACE
 from crucible.model.errors import Conflict, InvalidRequest, PlatformError
 from crucible.model.ids import Digest, TokenId, UserId
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
 from crucible.model.storage import Address, parse
+from crucible.model.units import GIB
 from crucible.ports.provider import Provider, Surroundings
 from crucible.ports.seller import Examines
 from crucible.ports.store import Store
+from crucible.ports.templates import ShippedTemplate
+from crucible.search.optuna_search import OptunaSampler
 from crucible.sellers import open_providers
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
@@ -86,6 +92,8 @@ class Settings:
     providers: tuple[str, ...] = ("local",)
     storage: str | None = None
     storage_endpoints: tuple[str, ...] = ()
+    region_storages: tuple[str, ...] = ()
+    max_output_gib: float = Policy().output_bytes / GIB
     claim_ttl: timedelta = CLAIM_TTL
     silence: timedelta = Policy().silence
 
@@ -93,6 +101,17 @@ class Settings:
     def storage_root(self) -> Address:
         """Raises InvalidRequest."""
         return parse(self.storage or (self.data_dir / "objects").as_uri())
+
+    @property
+    def region_storage(self) -> Mapping[str, Address]:
+        """Raises InvalidRequest."""
+        found = {}
+        for text in self.region_storages:
+            place, _, uri = text.partition("=")
+            if not re.fullmatch(PLACE, place):
+                raise InvalidRequest(f"{text} names no region; write --region-storage aws/us-east-1=s3://bucket/prefix")
+            found[place] = parse(uri)
+        return found
 
     @property
     def database_url(self) -> str:
@@ -105,7 +124,7 @@ Examination = Callable[[], Awaitable[Mapping[str, Any]]]
 def named(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
     names = tuple(word.strip() for word in value.split(",") if word.strip())
     if not names:
-        raise click.BadParameter("name at least one provider: local, aws")
+        raise click.BadParameter("name at least one provider: local, onprem, slurm, aws")
     return names
 
 
@@ -144,7 +163,7 @@ def named(context: click.Context, option: click.Parameter, value: str) -> tuple[
     metavar="NAMES",
     default="local",
     show_default=True,
-    help="Where machines may be bought, with commas: local,aws.",
+    help="Where machines may be bought, with commas: local,onprem,slurm,aws.",
 )
 @click.option(
     "--storage",
@@ -159,6 +178,24 @@ def named(context: click.Context, option: click.Parameter, value: str) -> tuple[
     metavar="URL",
     multiple=True,
     help="Object storage in a private network that jobs may name, as https://host:port; may be given again.",
+)
+@click.option(
+    "--region-storage",
+    "region_storages",
+    envvar="CRUCIBLE_REGION_STORAGE",
+    metavar="PLACE=URI",
+    multiple=True,
+    help="Where copies of datasets go for the machines of a region: aws/us-east-1=s3://bucket; may be given again.",
+)
+@click.option(
+    "--max-output",
+    "max_output_gib",
+    envvar="CRUCIBLE_MAX_OUTPUT",
+    type=click.FloatRange(0, 1 << 20),
+    default=Policy().output_bytes / GIB,
+    metavar="GIB",
+    show_default=True,
+    help="What one task may leave in $CRUCIBLE_OUTPUT; a task that leaves more has failed.",
 )
 @click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
 @click.option("--silence", type=click.FloatRange(1, 600), default=Policy().silence.total_seconds(), hidden=True)
@@ -175,6 +212,8 @@ def server_command(
     providers: tuple[str, ...],
     storage: str | None,
     storage_endpoints: tuple[str, ...],
+    region_storages: tuple[str, ...],
+    max_output_gib: float,
     claim_ttl: float,
     silence: float,
 ) -> None:
@@ -187,7 +226,8 @@ def server_command(
     crucible server --database postgresql://… --host 0.0.0.0 --public-url https://crucible.example
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("botocore").setLevel(logging.WARNING)  # it tells of every client it makes
+    for talkative in ("botocore", "asyncssh"):  # they tell of every client they make, every command they send
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     settings = Settings(
         data_dir=data_dir.absolute(),
         host=host,
@@ -201,6 +241,8 @@ def server_command(
         providers=providers,
         storage=storage,
         storage_endpoints=storage_endpoints,
+        region_storages=region_storages,
+        max_output_gib=max_output_gib,
         claim_ttl=timedelta(seconds=claim_ttl),
         silence=timedelta(seconds=silence),
     )
@@ -254,7 +296,8 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
     streams = FileStreams(data / "streams", add_segment=store.add_segment, segments=store.segments)
     blobs = FileBlobs(data / "packages")
     agents, agent_sha256 = await agents_elsewhere(data)
-    providers = open_providers(settings.providers, surroundings(settings, url, keys.deployment, clock))
+    around = replace(surroundings(settings, url, keys.deployment, clock), hosts=store)
+    providers = open_providers(settings.providers, around)
     sellers = {(seller.name, seller.region): seller for one in providers.values() for seller in one.sellers}
     context = Context(
         store=store,
@@ -273,12 +316,14 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         checkpoint_root=(data / "checkpoints").as_uri(),
         storage=storage,
         storage_root=settings.storage_root,
+        region_storage=settings.region_storage,
         failpoint=failpoint,
+        sampler=OptunaSampler(),
         claim_ttl=settings.claim_ttl,
     )
     told = [price_list for one in providers.values() for price_list in one.prices]
     price_files = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
-    engine = Engine(context, blobs, Shipped(), [*price_files, *told])
+    engine = Engine(context, blobs, Shipped(), [*price_files, *told], shipped_templates())
     await first_admin(store, clock, data)
     deps = Deps(
         store=store,
@@ -287,7 +332,14 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         agents=agents,
         service=engine.service,
         gateway=engine.gateway,
+        channels=engine.channels,
         checkpoints=engine.checkpoint_desk,
+        datasets=engine.datasets,
+        templates=engine.templates,
+        trials=engine.trials,
+        outputs=engine.outputs,
+        shards=engine.shards,
+        shard_outputs=engine.shard_outputs,
         hub=hub,
         clock=clock,
         settings=ApiSettings(
@@ -300,11 +352,16 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         enabled=context.providers,
         enabled_places=context.enabled,
         healths=examined(providers),
+        hosts=next((one.hosts for one in providers.values() if one.hosts is not None), None),
+        hosts_changed=engine.look_for_room,
     )
     try:
         yield engine, deps
     finally:
         await engine.stop()
+        for one in providers.values():
+            if one.close is not None:
+                await one.close()
         await streams.close()
         await store.close()
 
@@ -323,16 +380,36 @@ async def nothing_left_behind(store: Store, enabled: Collection[str]) -> None:
         )
 
 
+def shipped_templates() -> Mapping[str, ShippedTemplate]:
+    return {name: ShippedTemplate(templates.text(name), partial(template_package, name)) for name in templates.names()}
+
+
+@cache
+def template_package(name: str) -> tuple[Digest, bytes]:
+    """What a client would send of its folder: a job that names the template brings no code itself."""
+    with pack(templates.folder(name)) as package:
+        return package.digest, package.path.read_bytes()
+
+
 def policy_of(settings: Settings) -> Policy:
     """Nodes report ten times before their silence means anything."""
-    return Policy(silence=settings.silence, report_every=settings.silence / 10)
+    usual = Policy()
+    margin = usual.fence_margin * (settings.silence / usual.silence)
+    return Policy(
+        silence=settings.silence,
+        report_every=settings.silence / 10,
+        fence_margin=margin,
+        output_bytes=round(settings.max_output_gib * GIB),
+    )
 
 
 def object_storage(settings: Settings, door: FileDoor) -> ObjectStorage:
     """Raises InvalidRequest or StorageRefused: a place that can never work is better told now. Nobody is asked yet."""
     root = settings.storage_root
-    storage = ObjectStorage(door, os.environ, endpoints=settings.storage_endpoints, own=root)
-    storage.open(root)
+    regions = tuple(settings.region_storage.values())
+    storage = ObjectStorage(door, os.environ, endpoints=settings.storage_endpoints, own=root, regions=regions)
+    for address in (root, *regions):
+        storage.open(address)
     return storage
 
 

@@ -13,6 +13,8 @@ GROUP = "crucible.providers"
 OURS: Mapping[str, str] = {
     "local": "crucible.providers.local.opening:open_provider",
     "aws": "crucible.providers.aws.opening:open_provider",
+    "slurm": "crucible.providers.slurm.opening:open_provider",
+    "onprem": "crucible.providers.onprem.opening:open_provider",
 }
 
 

@@ -5,15 +5,37 @@ import io
 import re
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 from pydantic import BaseModel
 
-from crucible.api.access import TABLE
-from crucible.client import cost_shapes, price_shapes, shapes
+from crucible.api.access import SOCKET, TABLE
+from crucible.client import (
+    cost_shapes,
+    dataset_shapes,
+    price_shapes,
+    shapes,
+    shard_shapes,
+    template_shapes,
+    trial_shapes,
+    workflow_shapes,
+)
 from crucible.client.api import Client
-from crucible.wire import costs, predictions, prices, recommendations, rest
+from crucible.client.errors import ServerError
+from crucible.wire import (
+    costs,
+    datasets,
+    predictions,
+    prices,
+    recommendations,
+    rest,
+    shards,
+    tasks,
+    templates,
+    workflows,
+)
 from doubles.http_server import Handler, Request, serving
 
 ID = "019a8c3f-2b41-7000-8000-000000000001"
@@ -40,6 +62,18 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (shapes.NewToken, rest.NewToken),
     (shapes.User, rest.UserItem),
     (shapes.Me, rest.Me),
+    (trial_shapes.Where, tasks.Where),
+    (trial_shapes.Task, tasks.TaskView),
+    (trial_shapes.TaskPage, tasks.TaskPage),
+    (trial_shapes.Objective, tasks.Objective),
+    (trial_shapes.TrialCounts, tasks.TrialCounts),
+    (trial_shapes.SavedAt, tasks.SavedAt),
+    (trial_shapes.BestTrial, tasks.BestTrial),
+    (trial_shapes.Sweep, tasks.SweepView),
+    (trial_shapes.Figure, tasks.Figure),
+    (trial_shapes.EvaluationCell, tasks.EvaluationCell),
+    (trial_shapes.EvaluationRow, tasks.EvaluationRow),
+    (trial_shapes.Evaluation, tasks.EvaluationView),
     (cost_shapes.JobCosts, costs.JobCosts),
     (cost_shapes.KindCost, costs.KindCost),
     (cost_shapes.MachineCost, costs.MachineCost),
@@ -58,10 +92,23 @@ PAIRS: list[tuple[Any, type[BaseModel]]] = [
     (price_shapes.PriceSummary, prices.PriceSummary),
     (price_shapes.PricePage, prices.PricePage),
     (price_shapes.PriceChange, prices.PriceChange),
+    (template_shapes.TemplateParameter, templates.TemplateParameter),
+    (template_shapes.Template, templates.TemplateItem),
+    (template_shapes.TemplateView, templates.TemplateView),
+    (dataset_shapes.Dataset, datasets.DatasetItem),
+    (dataset_shapes.DatasetCopy, datasets.DatasetCopyItem),
+    (dataset_shapes.DatasetView, datasets.DatasetView),
+    (dataset_shapes.SignedPut, datasets.SignedPut),
+    (dataset_shapes.Upload, datasets.Upload),
     (shapes.CheckpointFile, rest.CheckpointFile),
     (shapes.HeldPiece, rest.HeldPiece),
     (shapes.CheckpointObject, rest.CheckpointObject),
     (shapes.CheckpointFiles, rest.CheckpointFiles),
+    (workflow_shapes.Workflow, workflows.Workflow),
+    (workflow_shapes.Step, workflows.Step),
+    (shard_shapes.ShardCounts, shards.ShardCounts),
+    (shard_shapes.ShardItem, shards.ShardItem),
+    (shard_shapes.ShardPage, shards.ShardPage),
     (price_shapes.PriceSource, prices.PriceSource),
     (price_shapes.PriceSources, prices.PriceSources),
     (price_shapes.SourceRefreshed, prices.SourceRefreshed),
@@ -101,16 +148,37 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "verify_checkpoint": lambda client: client.verify_checkpoint(ID, 1),
     "get_checkpoint": lambda client: _fetched(client),
     "remove_checkpoint": lambda client: client.remove_checkpoint(ID, 1),
+    "outputs": lambda client: client.outputs(ID),
+    "output_tree": lambda client: client.output_tree(ID, 1, first=2),
+    "get_output": lambda client: _asked_for(client),
+    "shards": lambda client: client.shards(ID),
+    "results": lambda client: list(client.results(ID)),
+    "item_errors": lambda client: list(client.item_errors(ID)),
     "artifacts": lambda client: client.artifacts(ID),
     "attempts": lambda client: client.attempts(ID),
     "costs": lambda client: client.costs(ID),
+    "tasks": lambda client: client.tasks(ID),
+    "all_tasks": lambda client: list(client.all_tasks(ID)),
+    "sweep": lambda client: client.sweep(ID),
+    "evaluation": lambda client: client.evaluation(ID),
     "why": lambda client: client.why(ID),
+    "workflow": lambda client: client.workflow(ID),
+    "launch_script": lambda client: client.launch_script(ID, 0),
     "spec": lambda client: client.spec(ID),
     "plan": lambda client: client.plan("job: {}"),
     "recommend": lambda client: client.recommend([]),
     "validate": lambda client: client.validate("job: {}"),
     "has_package": lambda client: client.has_package("0" * 64),
     "upload_package": lambda client: client.upload_package("0" * 64, io.BytesIO(b"x"), 1),
+    "add_dataset": lambda client: _added(client),
+    "datasets": lambda client: client.datasets(),
+    "dataset": lambda client: client.dataset("images"),
+    "remove_dataset": lambda client: client.remove_dataset("images"),
+    "templates": lambda client: client.templates(),
+    "template": lambda client: client.template("mine"),
+    "add_template": lambda client: client.add_template("template: {}"),
+    "remove_template": lambda client: client.remove_template("mine"),
+    "fill_template": lambda client: client.fill_template("mine", {"lr": 0.1}),
     "prices": lambda client: client.prices(),
     "price_history": lambda client: client.price_history(),
     "price_sources": lambda client: client.price_sources(),
@@ -122,11 +190,22 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "version": lambda client: client.version(),
     "provider_health": lambda client: client.provider_health("aws"),
     "nodes": lambda client: client.nodes(),
+    "hosts": lambda client: client.hosts(),
+    "host": lambda client: client.host("h"),
+    "add_hosts": lambda client: client.add_hosts([{"name": "h", "address": "h"}]),
+    "check_host": lambda client: client.check_host("h"),
+    "drain_host": lambda client: client.drain_host("h", "a reason"),
+    "resume_host": lambda client: client.resume_host("h"),
+    "remove_host": lambda client: client.remove_host("h"),
     "tokens": lambda client: client.tokens(),
     "create_token": lambda client: client.create_token("n"),
     "revoke_token": lambda client: client.revoke_token("t"),
     "users": lambda client: client.users(),
     "create_user": lambda client: client.create_user("n"),
+    "open_channel": lambda client: _refused(lambda: client.open_channel(ID, rank=1)),
+    "exec": lambda client: _refused(lambda: client.exec(ID, ["true"])),
+    "copy_to": lambda client: _refused(lambda: client.copy_to(ID, "here", "there")),
+    "copy_from": lambda client: _refused(lambda: client.copy_from(ID, "there", "here")),
 }
 
 
@@ -138,6 +217,7 @@ def test_every_method_of_the_client_is_called_here() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_every_route_the_client_calls_is_one_the_server_has(name: str) -> None:
     body = {"items": [], "next_cursor": None, "status": "completed", "spec_yaml": "", "is_valid": True}
+    body |= {"missing": [], "manifest": None, "removed": []}
     body |= {"step": 1, "shards": 1, "files": [], "objects": [], "lives_s": 1.0}
 
     def answer(request: Request, reply: Handler) -> None:
@@ -150,12 +230,31 @@ def test_every_route_the_client_calls_is_one_the_server_has(name: str) -> None:
     with serving(answer) as server, Client(server.transport()) as client:
         CALLS[name](client)
     for request in server.requests:
-        assert any(method == request.method and _fits(path, request.path) for method, path in TABLE), request
+        method = SOCKET if request.path.endswith("/channel") else request.method
+        assert any(method == each and _fits(path, request.path) for each, path in TABLE), request
+
+
+def _refused(ask: Callable[[], object]) -> None:
+    """This server opens no WebSocket."""
+    with pytest.raises(ServerError, match="HTTP 200"):
+        ask()
+
+
+def _added(client: Client) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "a").write_bytes(b"x")
+        client.add_dataset("images", folder)
 
 
 def _fetched(client: Client) -> None:
     with tempfile.TemporaryDirectory() as folder:
         client.get_checkpoint(ID, 1, folder)
+
+
+def _asked_for(client: Client) -> None:
+    """This server describes no tree: only the question is looked at."""
+    with tempfile.TemporaryDirectory() as folder, pytest.raises(KeyError):
+        client.get_output(ID, 1, folder)
 
 
 def _opened(client: Client) -> None:

@@ -36,6 +36,7 @@ from crucible.testing.seller_contract import (
     state_is,
     until,
 )
+from doubles.docker import FakeDocker
 from local_world import AGENT, GPUS, LocalWorld
 
 
@@ -96,6 +97,7 @@ def test_the_agent_finds_everything_it_needs_and_nothing_of_the_server(
         assert json.loads((folder / "boot.json").read_text()) == {
             "servers": list(BOOT.servers),
             "server_file": str(tmp_path / "server.json"),
+            "cache": str(folder.parents[1] / "cache"),
             "enrolment_token": BOOT.enrolment_token,
             "order_id": order.id,
             "machine_id": machine.id,
@@ -346,6 +348,27 @@ def test_what_a_dead_agent_left_behind_is_killed_before_its_devices_are_sold(
         world.crash(machine.id)
         await until(lambda: state_is(seller, machine.id, MachineState.GONE))
         assert world.processes() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_container_of_a_daemon_is_removed_when_its_machine_ends(
+    world: LocalWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    docker = FakeDocker(tmp_path / "fake")
+    monkeypatch.setenv("PATH", f"{docker.folder}{os.pathsep}{os.environ['PATH']}")
+
+    async def scenario() -> None:
+        seller = world.open()
+        _, (machine,) = await bought(seller)
+        note = world.folder(machine.id) / "attempts" / "att-1" / "container-0.json"
+        note.parent.mkdir(parents=True)
+        note.write_text(json.dumps({"name": "c", "runtime": "docker", "remove": ["docker", "rm", "--force", "c"]}))
+        await until(lambda: state_is(seller, machine.id, MachineState.RUNNING))
+        world.crash(machine.id)
+        await until(lambda: state_is(seller, machine.id, MachineState.GONE))
+        assert docker.calls("rm") == [["rm", "--force", "c"]]
+        assert not note.exists()
 
     asyncio.run(scenario())
 

@@ -17,7 +17,7 @@ from crucible.model.task import TaskEnded, TaskPhase
 from crucible.ports.store import JobQuery, Store
 from crucible.store import open_store
 from crucible.testing.specimens import NOW, running, step, submitted
-from engines import Postgres
+from postgres_engine import Postgres
 
 pytestmark = pytest.mark.anyio
 

@@ -15,10 +15,13 @@ import pytest
 
 from crucible.model.change import born
 from crucible.model.errors import Busy, InvalidRequest, PlatformError, StaleVersion, StorageFailed
-from crucible.model.ids import MachineId
+from crucible.model.ids import JobId, MachineId
 from crucible.model.job import JobReasonChanged, JobSubmitted
 from crucible.model.record import Role, User
+from crucible.model.sweep import Goal
+from crucible.model.task import TaskPhase
 from crucible.ports.store import JobQuery, Store
+from crucible.ports.trials import TaskQuery
 from crucible.store import open_store
 from crucible.store.writer import MAX_WAITING
 from crucible.testing.specimens import NOW, a_job, running, step, submitted
@@ -267,6 +270,12 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
         lambda: store.job_orders(job),
         lambda: store.job_tasks(job),
         lambda: store.unfinished_tasks(job),
+        lambda: store.crewed(NOW),
+        lambda: store.crews(job),
+        lambda: store.seated(job, NOW, 10),
+        lambda: store.waiting_tasks(job, 10),
+        lambda: store.tasks_at_work(job),
+        lambda: store.stranded(10),
         lambda: store.open_leases("fake"),
         lambda: store.open_orders("fake"),
         lambda: store.open_leases("fake", "here-1"),
@@ -278,7 +287,19 @@ async def test_no_query_reads_a_whole_table(path: Path) -> None:
         lambda: store.open_usages_of([job]),
         lambda: store.cooldowns(NOW),
         lambda: store.spot_lives(NOW, NOW),
-        lambda: store.newest_step(job),
+        lambda: store.newest_step(job, 0),
+        lambda: store.task_progress(task),
+        *(lambda query=query: store.task_page(query) for query in task_queries(job)),
+        lambda: store.trial_counts(job),
+        lambda: store.job_progress(job),
+        lambda: store.tries(job),
+        lambda: store.tasks_between(job, 0, 9),
+        lambda: store.sweeping(),
+        lambda: store.tried(job, Goal.MAXIMIZE, 10),
+        lambda: store.curves(job, NOW),
+        lambda: store.running_trials(job),
+        lambda: store.run_times(job),
+        lambda: store.newest_checkpoint(job, 0),
         lambda: store.segments("x"),
     ]
     for call in calls:
@@ -305,6 +326,16 @@ def job_queries() -> list[JobQuery]:
         JobQuery(status=frozenset({job.status})),
         JobQuery(user_id=job.user_id, cursor=cursor),
         JobQuery(name=job.name),
+    ]
+
+
+def task_queries(job: JobId) -> list[TaskQuery]:
+    cursor = "WzAsIDAuMCwgMF0="
+    return [
+        TaskQuery(job_id=job),
+        TaskQuery(job_id=job, cursor=cursor),
+        TaskQuery(job_id=job, phases=frozenset({TaskPhase.FAILED})),
+        TaskQuery(job_id=job, best_first=Goal.MINIMIZE, cursor=cursor),
     ]
 
 

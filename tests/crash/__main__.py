@@ -19,7 +19,7 @@ from crash.lab_world import lab_world
 from crash.points import die_everywhere
 from crash.stories import Maker, stubborn
 from crash.verdict import Verdict, judge
-from engines import Postgres
+from postgres_engine import Postgres
 
 RECOVERY_P99_S = 10.0
 TERMINATED = 143

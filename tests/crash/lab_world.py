@@ -11,6 +11,7 @@ from typing import Any
 
 from crash.database import Rows
 from crash.harness import World
+from crash.hasty_server import HASTE
 from crash.lab_stories import LAB_MENU
 from crash.lab_verdict import judge_lab
 from crash.server_process import until
@@ -19,6 +20,8 @@ from crucible.client.errors import ServerTimeout, ServerUnreachable
 from crucible.lab.history import RECORDED_S
 from crucible.lab.running import Control
 from lab_process import RunningLab
+
+HASTY = (str(Path(__file__).with_name("hasty_server.py")), "server")
 
 # What goes wrong: about every tenth request, and every third machine. Not `auth-expired`: nothing is bought for minutes
 # after it, and that is as it should be.
@@ -32,7 +35,7 @@ FAULTS: tuple[dict[str, Any], ...] = (
     {"kind": "slow", "probability": 0.03, "seconds": [0.2, 2.0]},
     {"kind": "no-capacity", "operation": "RunInstances", "probability": 0.05, "type": "g*"},
     {"kind": "quota", "operation": "RunInstances", "probability": 0.02, "type": "g*"},
-    {"kind": "late-visibility", "probability": 0.1, "seconds": [0, 60]},
+    {"kind": "late-visibility", "probability": 0.1, "seconds": [0, 60 / HASTE]},
     {"kind": "lying-terminate", "probability": 0.1},
     {"kind": "duplicate-delivery", "operation": "RunInstances", "probability": 0.1},
     {"kind": "duplicate-delivery", "operation": "TerminateInstances", "probability": 0.1},
@@ -43,7 +46,7 @@ FAULTS: tuple[dict[str, Any], ...] = (
     {"kind": "notice", "probability": 0.3, "seconds": [0, 10]},
     {"kind": "clock-skew", "probability": 0.1},
 )
-# Soon, and not often: what outlives its machine is nobody's when it is a minute old, and the end waits for that.
+# Soon, and not often: what outlives its machine is nobody's when it is a quarter of a minute old, and the end waits.
 ORPHANS = {"kind": "orphan-disk", "probability": 0.3}
 DEATHS_PER_ORPHAN = 5
 # How often, between two deaths of the server, the seller wants a machine back, and how long ahead it says so.
@@ -136,11 +139,13 @@ DISKS_WITHIN_S = 120.0
 
 
 @contextmanager
-def lab_world(folder: Path, *, seed: int, database: str | None = None, **options: Any) -> Iterator[LabWorld]:
+def lab_world(
+    folder: Path, *, seed: int, database: str | None = None, program: tuple[str, ...] = HASTY, **options: Any
+) -> Iterator[LabWorld]:
     """On failure everybody's last words are shown."""
     folder.mkdir(parents=True)
     with RunningLab(folder, seed=seed, data=restless_prices(folder / "prices")) as lab:
-        made = LabWorld(folder / "world", lab, seed=seed, database=database, **options)
+        made = LabWorld(folder / "world", lab, seed=seed, database=database, program=program, **options)
         try:
             yield made
         except BaseException:

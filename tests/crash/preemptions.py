@@ -20,7 +20,7 @@ from crash.lab_stories import bought
 from crash.lab_world import LabWorld, lab_world
 from crash.server_process import until
 from crash.verdict import Verdict, judge
-from engines import Postgres
+from postgres_engine import Postgres
 
 # A tenth of what clouds give: two minutes, half a minute, nothing.
 NOTICES_S = (12.0, 3.0, 0.0)

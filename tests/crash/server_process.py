@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from crash.nursery import Born, Nursery
 from crucible.client.endpoint import Endpoint
 from crucible.client.errors import ServerTimeout, ServerUnreachable
 from crucible.client.transport import Transport
@@ -22,6 +23,10 @@ LOG_TAIL_BYTES = 12_000
 KILLED = 137
 
 SERVER = ("-m", "crucible.main", "server")
+
+# Where servers are born while tests run; without one each is started afresh, as `make crash` does, which also measures
+# how long that takes.
+nursery: Nursery | None = None
 
 
 class NotInTime(AssertionError):
@@ -54,13 +59,13 @@ class ServerProcess:
         self.data = data
         self._environment = dict(environment or {})
         self.log = log or data.parent / f"server{port or ''}.log"
-        self._argv = [sys.executable, *program, "--data-dir", str(data), "--local-gpus", str(gpus), *options]
+        self._argv = [*program, "--data-dir", str(data), "--local-gpus", str(gpus), *options]
         if database is not None:
             self._argv += ["--database", database]
         if port:
             self._argv += ["--port", str(port)]
         self._port = port
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Born | None = None
         self.url = ""
         self.recoveries_s: list[float] = []
 
@@ -73,18 +78,26 @@ class ServerProcess:
         """Does not wait. `armed` names the failpoints that end it."""
         assert self._process is None
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CRUCIBLE_")}
+        environment = {**kept, **self._environment, "CRUCIBLE_FAILPOINTS": armed}
         self._started_at = time.monotonic()
         with self.log.open("ab") as log:
             log.write(f"--- start {armed}\n".encode())
-            self._process = subprocess.Popen(
-                self._argv,
+        if nursery is not None:
+            self._process = nursery.bear(self._argv, environment, self.log, max_file_bytes)
+        else:
+            self._process = self._start_afresh(environment, max_file_bytes)
+        return self
+
+    def _start_afresh(self, environment: Mapping[str, str], max_file_bytes: int) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *self._argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**kept, **self._environment, "CRUCIBLE_FAILPOINTS": armed},
+                env=environment,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY)),
             )
-        return self
 
     def wait_ready(self) -> "ServerProcess":
         until("the server is ready", lambda: self.is_ready() or self.has_ended(), READY_WITHIN_S, 0.02)

@@ -12,7 +12,7 @@ from crash.lab_stories import bought
 from crash.lab_world import lab_world
 from crash.points import CALLED, CLOUD, HERE, TOKENLESS, WORK_HERE, both, die_at, die_at_each
 from crash.verdict import judge
-from engines import Postgres
+from postgres_engine import Postgres
 
 GROUPS = 4
 SHARES = [HERE[number::GROUPS] for number in range(GROUPS)]

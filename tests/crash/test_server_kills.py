@@ -11,7 +11,7 @@ from crash.__main__ import replay, run, run_in_lab
 from crash.lab_stories import bought
 from crash.lab_world import lab_world
 from crash.verdict import judge
-from engines import Postgres
+from postgres_engine import Postgres
 
 KILLS_HERE = 10
 KILLS_IN_THE_LAB = 15  # `make crash N=…` for more

@@ -19,7 +19,7 @@ from crucible.model.job import Job, JobEvent, JobReasonChanged
 from crucible.ports.store import JobQuery, LoggedEvent, Store
 from crucible.store import open_store
 from crucible.testing.specimens import NOW, a_job, fold, step, submitted
-from engines import Postgres
+from postgres_engine import Postgres
 
 PROGRAM = Path(__file__).with_name("store_program.py")
 WAIT_S = 60.0

@@ -99,6 +99,26 @@ def test_the_file_with_the_address_does_not_go_on_naming_a_dead_server(pair: Pai
     until("the other is named", lambda: other.url in (pair.data / "server.json").read_text(), CLAIM_TTL_S * 4)
 
 
+def test_a_person_at_either_server_reaches_a_node_that_listens_to_one_of_them(pair: Pair) -> None:
+    story = pair.tell(occupying)
+    pair.wait_for_witness(story)
+    token = (pair.data / "admin-token").read_text()
+    for server in (*pair.pair, *pair.pair):
+        with Client(Transport(Endpoint(server.url, token))) as client:
+            job_id = client.jobs(name=story.name)["items"][0]["id"]
+            until("its rank has started", lambda client=client, job_id=job_id: is_started(client, job_id))
+            done = client.exec(job_id, ["sh", "-c", "cat; exit 3"], stdin=server.url.encode(), timeout_s=30)
+            assert (done.exit_code, done.stdout.decode()) == (3, server.url)
+    pair.permit(story)
+    pair.wait_for_people()
+    for server in pair.pair:
+        server.stop()
+
+
+def is_started(client: Client, job_id: str) -> bool:
+    return all(rank["state"] == "started" for rank in client.attempts(job_id)[-1]["ranks"])
+
+
 def in_the_file(pair: Pair) -> list[ServerProcess]:
     """First the one that is named there."""
     text = (pair.data / "server.json").read_text()

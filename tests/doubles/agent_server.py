@@ -20,7 +20,11 @@ from pydantic import ValidationError
 from crucible.core.checkpoint import manifest_key, part_keys, result_key, slot_of_manifest
 from crucible.core.stored_manifest import BadManifest, StoredManifest, read_stored
 from crucible.wire import agent as wire
+from crucible.wire import datasets as trees
+from crucible.wire import outputs as left
+from doubles.outputs import OutputsDouble
 from doubles.storage import StorageDouble
+from doubles.trees import TreesDouble
 
 ENROLMENT_TOKEN = "enrolment-token-of-the-order"
 NODE_KEY = "node-key-of-the-node"
@@ -64,12 +68,15 @@ class ServerDouble:
         self.report_every_s = report_every_s
         self.orphan_after_s = orphan_after_s
         self.storage: StorageDouble | None = None
+        self.trees: TreesDouble | None = None
+        self.outputs: OutputsDouble | None = None
         self.signatures_live_s = 3600.0
         self.slots: list[wire.SlotRequest] = []
         self.candidates: list[wire.CandidateRequest] = []
         self._changed = threading.Condition()
         self._http: _Http | None = None
         self.url = ""
+        self.servers: list[str] = []  # that answers to reports name
         self.work = wire.WorkReply(version="0")
         self.packages: dict[str, bytes] = {}
         self.agents: dict[str, bytes] = {}  # by path
@@ -195,6 +202,14 @@ class ServerDouble:
             return 200, self._slot(wire.SlotRequest.model_validate_json(body)).model_dump_json().encode()
         if path == "/agent/v1/storage/candidate":
             return 200, self._candidate(wire.CandidateRequest.model_validate_json(body)).model_dump_json().encode()
+        if path == "/agent/v1/datasets" and self.trees is not None:
+            return self.trees.tree(trees.TreeRequest.model_validate_json(body))
+        if path == "/agent/v1/datasets/fetched" and self.trees is not None:
+            return 200, self.trees.note(trees.TreeFetched.model_validate_json(body))
+        if path == "/agent/v1/outputs" and self.outputs is not None:
+            return self.outputs.upload(left.OutputAsked.model_validate_json(body))
+        if path == "/agent/v1/outputs/whole" and self.outputs is not None:
+            return self.outputs.whole(left.OutputWhole.model_validate_json(body))
         digest = path.removeprefix("/agent/v1/packages/")
         return (200, self.packages[digest]) if digest in self.packages else (404, b"{}")
 
@@ -285,7 +300,8 @@ class ServerDouble:
                 acks.append(wire.StreamAck(attempt_id=source[0], rank=source[1], log=len(log), metrics=len(metrics)))
             self._note(report)
             self._changed.notify_all()
-        return 200, wire.ReportReply(acks=acks, work_version=self.work.version).model_dump_json().encode()
+        said = wire.ReportReply(acks=acks, servers=self.servers, work_version=self.work.version)
+        return 200, said.model_dump_json().encode()
 
     def _note(self, report: wire.Report) -> None:
         for rank in report.ranks:

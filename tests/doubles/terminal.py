@@ -54,6 +54,20 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
+    def until_end(self, limit_s: float = 30.0) -> None:
+        """The program is gone; its terminal is still there to be looked at."""
+        end = time.monotonic() + limit_s
+        while self.process.poll() is None:
+            assert time.monotonic() < end, f"it does not end: {self.shown!r}"
+            self._read()
+
+    def resize(self, *, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def modes(self) -> list[object]:
+        """How it treats keys: as it was before, once a program has left it."""
+        return list(termios.tcgetattr(self._ours))
+
     def end(self, limit_s: float = 30.0) -> int:
         """The exit code, once everything was read."""
         end = time.monotonic() + limit_s

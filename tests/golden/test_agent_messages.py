@@ -14,6 +14,9 @@ from pydantic import BaseModel
 from crucible.agent import journal, protocol, spool
 from crucible.agent.events import parse
 from crucible.wire import agent as wire
+from crucible.wire import datasets as trees
+from crucible.wire import outputs as left
+from crucible.wire.channels import REQUEST, Wish
 
 GOLDEN = Path(__file__).parent / "agent"
 
@@ -41,11 +44,39 @@ MINIMAL = LAUNCH.model_copy(
 )
 
 
+WITH_TREES = MINIMAL.model_copy(
+    update={
+        "dataset": wire.DatasetWork(name="images", digest="ab" * 32),
+        "inputs": [
+            wire.DatasetWork(name="weights", digest="cd" * 32),
+            wire.DatasetWork(name="tokens.v2", digest="ef" * 32),
+        ],
+        "output": wire.OutputWork(max_bytes=1 << 40, max_files=400_000, within_s=21600.0),
+    }
+)
+BROUGHT = {"transfer": "0123456789abcdef" * 2, "source": "aws/us-east-1", "size_bytes": 1 << 40, "is_told": False}
+
+
 def put(key: str) -> wire.Signed:
     headers = {"x-ms-blob-type": "BlockBlob"}
     return wire.Signed(method="PUT", url=f"https://storage.example/bucket/{key}?signature=x", headers=headers)
 
 
+def get(key: str) -> wire.Signed:
+    return wire.Signed(method="GET", url=f"https://storage.example/bucket/datasets/{key}?signature=x")
+
+
+IN_RANK = {"attempt_id": "att-01", "rank": 3}
+REQUESTS = [
+    REQUEST.validate_python(asked).model_dump(mode="json")
+    for asked in (
+        {"kind": "exec", "argv": ["nvidia-smi"]},
+        {"kind": "exec", "stdin": True, "tty": {"rows": 24, "columns": 80, "term": "xterm-256color"}},
+        {"kind": "copy_in", "path": "data/"},
+        {"kind": "copy_out", "path": "/tmp/core"},
+        {"kind": "forward", "port": 6006},
+    )
+]
 SERVER_SAYS: dict[str, BaseModel] = {
     "enrolled": wire.Enrolled(
         node_id="node-01",
@@ -61,6 +92,18 @@ SERVER_SAYS: dict[str, BaseModel] = {
             wire.RankWork(launch=MINIMAL, stop=True, stop_reason="cancelled by ada", token="a-token"),
         ],
         servers=["http://127.0.0.1:7071"],
+    ),
+    "work_trees": wire.WorkReply(
+        version="v-19",
+        ranks=[
+            wire.RankWork(launch=WITH_TREES, stop=True, stop_reason="pruned", token="a-token", keeps_outputs=True),
+        ],
+    ),
+    "work_channels": wire.WorkReply(
+        version="v-17+0123456789ab",
+        channels=[
+            Wish(id="channel-01", url="http://127.0.0.1:7070", request={**IN_RANK, **request}) for request in REQUESTS
+        ],
     ),
     "work_unchanged": wire.WorkReply(version="v-17", unchanged=True),
     "work_retire": wire.WorkReply(version="v-18", retire=True),
@@ -85,6 +128,26 @@ SERVER_SAYS: dict[str, BaseModel] = {
         )
     ),
     "candidate_none": wire.CandidateReply(candidate=None),
+    "tree": trees.TreeReply(
+        source="aws/us-east-1",
+        manifest=get("manifests/" + "ab" * 32),
+        objects=[
+            trees.TreeObject(
+                signed=get("objects/" + "cd" * 32),
+                name="cd" * 32,
+                size=10,
+                holds=[("ef" * 32, 0, 4), ("01" * 32, 67108864, 6)],
+            )
+        ],
+        total=2,
+    ),
+    "tree_wait": trees.TreeReply(wait_s=1.0, reason="images is being copied to aws/eu-west-1"),
+    "output": left.OutputReply(
+        missing=[left.MissingObject(name="cd" * 32, signed=put("objects/" + "cd" * 32))],
+        manifest=put("manifests/" + "ab" * 32),
+        lives_s=3600.0,
+    ),
+    "output_nothing": left.OutputReply(missing=[], manifest=None, lives_s=3600.0),
     "report_reply": wire.ReportReply(
         acks=[wire.StreamAck(attempt_id="att-01", rank=3, log=120, metrics=7)],
         servers=["http://127.0.0.1:7071"],
@@ -98,6 +161,10 @@ AGENT_SAYS: dict[str, type[BaseModel]] = {
     "slot_request": wire.SlotRequest,
     "slot_request_more": wire.SlotRequest,
     "candidate_request": wire.CandidateRequest,
+    "tree_request": trees.TreeRequest,
+    "tree_fetched": trees.TreeFetched,
+    "output_request": left.OutputAsked,
+    "output_whole": left.OutputWhole,
 }
 
 
@@ -116,6 +183,11 @@ def agent_says() -> dict[str, bytes]:
         "slot_request": protocol.slot_request(launch, None, 0, 16),
         "slot_request_more": protocol.slot_request(launch, "00002-00003-0123456789abcdef", 16, 4),
         "candidate_request": protocol.candidate_request(launch, 1),
+        "report_left": _left(launch),
+        "tree_request": protocol.tree_request(launch, "ab" * 32, 500),
+        "tree_fetched": protocol.fetched_request(launch, "ab" * 32, BROUGHT),
+        "output_request": protocol.output_request(launch, "ab" * 32, [("cd" * 32, 10), ("ef" * 32, 67108864)], False),
+        "output_whole": protocol.whole_request(launch, "ab" * 32),
     }
 
 
@@ -151,6 +223,13 @@ def _exited(launch: dict[str, Any]) -> bytes:
         launch, "exited", result, is_checkpointing=False, log_lines=104, last_lines=["Traceback", "ValueError: no"]
     )
     return protocol.report("boot-01", [report], [], [], [], {})
+
+
+def _left(launch: dict[str, Any]) -> bytes:
+    """The exit of a rank that left something behind."""
+    result = {"exit_code": 0, "started_at_ms": 1700000000000, "ended_at_ms": 1700003600000}
+    said = protocol.rank_report(launch, "exited", result, log_lines=104, last_lines=[], outputs="ab" * 32)
+    return protocol.report("boot-01", [said], [], [], [], {})
 
 
 def _carried(launch: dict[str, Any]) -> bytes:
@@ -242,6 +321,56 @@ def test_the_agent_understands_its_work() -> None:
     assert protocol.Work(golden("work_retire")).retire
 
 
+def test_the_agent_understands_which_trees_a_rank_needs_and_may_leave() -> None:
+    (rank,) = protocol.Work(golden("work_trees")).ranks
+    assert rank.launch == json.loads(WITH_TREES.model_dump_json()) and rank.keeps_outputs
+    assert not any(each.keeps_outputs for each in protocol.Work(golden("work")).ranks)
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"inputs": [{"name": "../x", "digest": "ab" * 32}]},
+        {"inputs": [{"name": "..", "digest": "ab" * 32}]},
+        {"inputs": [{"name": "a/b", "digest": "ab" * 32}]},
+        {"inputs": [{"name": "x", "digest": "../x"}]},
+        {"inputs": ["x"]},
+        {"inputs": {"x": "y"}},
+        {"output": {"max_bytes": 1}},
+        {"output": {"max_bytes": "1", "max_files": 1, "within_s": 1.0}},
+    ],
+)
+def test_a_launch_whose_trees_make_no_sense_is_refused(spoiled: dict[str, Any]) -> None:
+    work = golden("work_trees")
+    work["ranks"][0]["launch"] |= spoiled
+    with pytest.raises(protocol.Malformed):
+        protocol.Work(work)
+
+
+def test_the_agent_understands_where_its_outputs_go() -> None:
+    reply = protocol.OutputReply(golden("output"))
+    assert list(reply.missing) == ["cd" * 32] and reply.missing["cd" * 32].method == "PUT"
+    assert reply.manifest is not None and reply.manifest.headers == {"x-ms-blob-type": "BlockBlob"}
+    nothing = protocol.OutputReply(golden("output_nothing"))
+    assert nothing.missing == {} and nothing.manifest is None
+
+
+def test_the_agent_understands_what_people_want_of_it() -> None:
+    wishes = protocol.Work(golden("work_channels")).channels
+    assert {wish.key for wish in wishes} == {("att-01", 3)}
+    assert [wish.request["kind"] for wish in wishes] == ["exec", "exec", "copy_in", "copy_out", "forward"]
+    assert protocol.Work(golden("work") | {"channels": None}).channels == [], "an older server knows none"
+
+
+@pytest.mark.parametrize(
+    "spoiled", [{"kind": "sudo"}, {"argv": "x"}, {"tty": {"rows": 1}}, {"rank": "0"}, {"stdin": 1}]
+)
+def test_a_wish_that_it_does_not_understand_does_not_keep_it_from_its_work(spoiled: dict[str, Any]) -> None:
+    work = golden("work_channels")
+    work["channels"][0]["request"] |= spoiled
+    assert len(protocol.Work(work).channels) == 4
+
+
 def test_the_agent_understands_the_answer_to_a_report() -> None:
     reply = protocol.Reply(golden("report_reply"))
     assert reply.acks == {("att-01", 3): (120, 7)}
@@ -258,6 +387,26 @@ def test_the_agent_understands_where_a_checkpoint_may_go() -> None:
     assert slot.manifest.url.endswith("/manifests/00002-00003-0123456789abcdef.json?signature=x")
     assert [each.url[-17:] for each in slot.parts] == ["00000?signature=x", "00001?signature=x"]
     assert slot.result.headers == {"x-ms-blob-type": "BlockBlob"} and slot.result.method == "PUT"
+
+
+def test_the_agent_understands_where_a_dataset_is() -> None:
+    reply = protocol.TreeReply(golden("tree"))
+    (one,) = reply.objects
+    assert reply.manifest is not None and (reply.source, reply.total) == ("aws/us-east-1", 2)
+    assert (one.name, one.size) == ("cd" * 32, 10) and one.signed.method == "GET"
+    assert one.holds == [("ef" * 32, 0, 4), ("01" * 32, 67108864, 6)]
+    waits = protocol.TreeReply(golden("tree_wait"))
+    assert waits.manifest is None and waits.wait_s == 1.0 and "being copied" in waits.reason
+
+
+@pytest.mark.parametrize(
+    "spoiled", [{"name": "../x"}, {"holds": [["a", 0]]}, {"holds": [["a", "0", 1]]}, {"size": "1"}]
+)
+def test_an_object_of_a_dataset_that_is_none_is_refused(spoiled: dict[str, Any]) -> None:
+    reply = golden("tree")
+    reply["objects"][0] |= spoiled
+    with pytest.raises(protocol.Malformed):
+        protocol.TreeReply(reply)
 
 
 def test_the_agent_understands_what_to_resume_from() -> None:
@@ -277,11 +426,15 @@ def test_an_address_that_is_none_is_refused(spoiled: dict[str, Any]) -> None:
 
 
 def test_both_sides_speak_the_same_version_and_limits() -> None:
-    from crucible.agent import cutter, events, slots, stowing
+    from crucible.agent import cutter, events, output_tree, output_upload, slots, stowing
+    from crucible.model import dataset_tree
     from crucible.model.storage import PIECE_BYTES
 
     assert protocol.PROTOCOL == wire.PROTOCOL
     assert cutter.MAX_LINE_BYTES == wire.MAX_LINE_BYTES
     assert slots.AT_ONCE == wire.MAX_SIGNED and events.MAX_SHARDS == wire.MAX_SHARDS
     assert stowing.OBJECT_BYTES == PIECE_BYTES
+    assert output_upload.PAGE == trees.MAX_OBJECTS
+    for name in ("OBJECT_BYTES", "SMALL_BYTES", "PACK_ENDS", "MAX_MANIFEST_BYTES", "MAX_PATH_BYTES"):
+        assert getattr(output_tree, name) == getattr(dataset_tree, name)
     assert 2 * (protocol.LOG_BYTES + protocol.METRIC_BYTES + protocol.CHECKPOINT_BYTES) <= wire.MAX_REPORT_BYTES

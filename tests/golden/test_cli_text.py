@@ -13,15 +13,52 @@ import pytest
 from crucible.cli.views.accuracy import accuracy_note, accuracy_table
 from crucible.cli.views.costs import cost_page, interval_table
 from crucible.cli.views.events import event_lines
+from crucible.cli.views.hosts import host_table
 from crucible.cli.views.jobs import job_page, job_table
+from crucible.cli.views.outputs import output_table
 from crucible.cli.views.plans import plan_lines
 from crucible.cli.views.reasons import explain
 from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table, verdict
+from crucible.cli.views.shards import shard_page
+from crucible.cli.views.templates import template_page, template_table
+from crucible.spec.template import read_template
 from doubles.api_server import attempt, brief, costs, job, rank
 
 HERE = Path(__file__).parent / "cli"
 NOW = datetime(2026, 1, 17, 12, 5, tzinfo=UTC)
 
+COUNTS: Any = {
+    "shards": 400,
+    "waiting": 229,
+    "leased": 3,
+    "done": 168,
+    "items": 10_000,
+    "items_done": 4_200,
+    "items_failed": 12,
+    "fraction": 0.42,
+    "items_per_s": 35.117,
+    "eta_s": 165.2,
+    "usd_per_item": 0.000311,
+    "output_bytes": 1_843_200,
+    "first_error": "ValueError: cannot identify image file 'x\x1b[31m.jpg'",
+}
+_SHARD: Any = {
+    "attempt_id": "a1",
+    "leased_at": "2026-01-17T12:04:20Z",
+    "size_bytes": 0,
+    "seconds": 0.0,
+    "done_at": None,
+}
+SHARDS: Any = [
+    {**_SHARD, "number": 0, "first": 0, "items": 25, "state": "done", "tries": 0, "failed": 2}
+    | {
+        "size_bytes": 11_264,
+        "seconds": 0.71,
+        "errors": [{"index": 3, "reason": "ValueError: cannot identify image file"}],
+    },
+    {**_SHARD, "number": 1, "first": 25, "items": 25, "state": "leased", "tries": 1, "failed": 0, "errors": []},
+    {**_SHARD, "number": 2, "first": 50, "items": 1, "state": "waiting", "tries": 0, "failed": 0, "errors": []},
+]
 JOBS: Any = [
     brief(),
     brief(
@@ -65,6 +102,33 @@ COMPLETED: Any = job(
         "actual_cost_usd": 12.3456,
     },
 )
+TEMPLATES: Any = [
+    {
+        "name": "fine-tune",
+        "description": "Fine-tune a model on a text, on however many GPUs there are, and go on from checkpoints",
+        "user": None,
+        "created_at": None,
+        "parameters": [{}] * 12,
+        "problem": None,
+    },
+    {
+        "name": "mine",
+        "description": "Says it\x1b[31m",
+        "user": "ann",
+        "created_at": "2026-01-14T12:05:00Z",
+        "parameters": [],
+        "problem": None,
+    },
+    {
+        "name": "old",
+        "description": "",
+        "user": "ann",
+        "created_at": "2026-01-14T12:05:00Z",
+        "parameters": [],
+        "problem": "the template is not valid: template.name: is missing",
+    },
+]
+TEMPLATE = read_template((Path(__file__).parent / "templates" / "jobs" / "template.yaml").read_text())
 COSTS: Any = costs()
 COSTS_OVER: Any = costs(remaining=None, budget_usd=None, per_hour_usd=0.0, machines=costs()["machines"][:1])
 FAILED_ATTEMPTS: Any = [
@@ -206,6 +270,10 @@ CHECKPOINTS: Any = [
         "is_latest": True,
     },
 ]
+OUTPUTS: Any = [
+    {"task": 0, "digest": "ab" * 32, "size_bytes": 6, "files": 1, "created_at": "2026-01-17T12:00:00Z"},
+    {"task": 4711, "digest": "cd" * 32, "size_bytes": 7 << 40, "files": 400000, "created_at": "2026-01-10T12:00:00Z"},
+]
 VERIFIED: Any = [
     {"step": 100, "size_bytes": 1536, "checked_bytes": 1536, "is_valid": True, "problems": []},
     {
@@ -247,6 +315,31 @@ NOTHING_TO_COMPARE: Any = {
     "groups": [],
 }
 
+A100 = {"name": "NVIDIA A100-SXM4-80GB", "uuid": "GPU-1", "mig": []}
+CUT = {**A100, "mig": [{"profile": "3g.40gb", "uuid": "MIG-1"}, {"profile": "3g.40gb", "uuid": "MIG-2"}]}
+HOSTS = [
+    {
+        "name": name,
+        "address": "10.0.0.7",
+        "user": user,
+        "port": port,
+        "zone": "rack-1",
+        "use": use,
+        "state": state,
+        "reachable": problem is None,
+        "reason": problem or reason,
+        "machines": machines,
+        "facts": facts,
+    }
+    for name, user, port, use, state, problem, reason, machines, facts in (
+        ("gpu1", "ann", None, "exclusive", "ready", None, None, 1, {"gpus": [A100] * 8}),
+        ("gpu2", None, 2222, "shared", "draining", None, "new fans", 2, {"gpus": [CUT, A100]}),
+        ("gpu3", None, None, "exclusive", "ready", "no answer within 5 s", None, 0, {"gpus": [A100]}),
+        ("gpu4", None, None, "exclusive", "ready", None, None, 0, {"gpus": [], "gpus_reason": "nvidia-smi hangs"}),
+        ("cpu1", None, None, "shared", "ready", None, None, 0, {"gpus_reason": "nvidia-smi is not installed"}),
+    )
+]
+
 TEXTS = {
     "ps-80": lambda: job_table(JOBS, NOW, width=80),
     "ps-140": lambda: job_table(JOBS, NOW, width=140),
@@ -271,13 +364,33 @@ TEXTS = {
     "checkpoints-80": lambda: checkpoint_table(CHECKPOINTS, NOW, width=80),
     "checkpoints-140": lambda: checkpoint_table(CHECKPOINTS, NOW, width=140),
     "checkpoints-verified": lambda: [line for one in VERIFIED for line in verdict(one)],
+    "outputs-80": lambda: output_table(OUTPUTS, NOW, width=80),
+    "outputs-140": lambda: output_table(OUTPUTS, NOW, width=140),
+    "templates-80": lambda: template_table(TEMPLATES, width=80),
+    "templates-140": lambda: template_table(TEMPLATES, width=140),
+    "template-80": lambda: a_template(80),
+    "template-140": lambda: a_template(140),
+    "template-piped": lambda: a_template(None),
     "tokens": lambda: token_table(TOKENS, NOW, width=80),
     "nodes": lambda: node_table(NODES, width=80),
+    "hosts-80": lambda: host_table(HOSTS, width=80),  # type: ignore[arg-type]
+    "hosts-wide": lambda: host_table(HOSTS, width=None),  # type: ignore[arg-type]
     "costs-80": lambda: cost_page(COSTS, width=80),
     "costs-140": lambda: cost_page(COSTS, width=140),
     "costs-over": lambda: cost_page(COSTS_OVER, width=80),
     "costs-intervals-80": lambda: interval_table(COSTS, width=80),
     "costs-intervals-140": lambda: interval_table(COSTS, width=140),
+    "shards-80": lambda: shard_page(COUNTS, SHARDS, NOW, width=80),
+    "shards-140": lambda: shard_page(COUNTS, SHARDS, NOW, width=140),
+    "shards-over": lambda: shard_page(
+        COUNTS
+        | {"items_done": 10_000, "fraction": 1.0, "done": 400, "waiting": 0, "leased": 0, "eta_s": None}
+        | {"items_failed": 0, "usd_per_item": 0.0, "items_per_s": 1234.5, "first_error": None},
+        [],
+        NOW,
+        width=80,
+    ),
+    "describe-items": lambda: job_page(job(shards=COUNTS), [], NOW),  # type: ignore[arg-type]
     "accuracy-100": lambda: [*accuracy_table(ACCURACY, width=100), accuracy_note(ACCURACY)],
     "accuracy-nothing": lambda: [*accuracy_table(NOTHING_TO_COMPARE, width=80), accuracy_note(NOTHING_TO_COMPARE)],
 }
@@ -309,3 +422,8 @@ def test_every_file_belongs_to_a_text() -> None:
 def test_a_table_fits_the_terminal(width: int) -> None:
     assert all(len(line) <= width for line in job_table(JOBS, NOW, width=width))
     assert all(len(line) <= width for line in [*cost_page(COSTS, width=width), *interval_table(COSTS, width=width)])
+
+
+def a_template(width: int | None) -> list[str]:
+    parameters = [parameter.view() for parameter in TEMPLATE.parameters]
+    return template_page(TEMPLATE.name, TEMPLATE.description, parameters, width)

@@ -3,7 +3,7 @@ columns, no bounds, no order of looking. Money and risk of one way come from `co
 of the planner is used."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil, inf, isfinite, isnan, nan
 
@@ -415,38 +415,71 @@ def keys(spec: JobSpec, one: Way, strategy: Strategy, cheapest: float, fastest: 
 
 @dataclass(frozen=True)
 class Lot:
-    """What one gang of an offer is for many tasks."""
+    """One gang of an offer that runs so many tasks at a time, so many times."""
 
     cost: int
     price: int
-    room: int
+    seats: int
+    waves: int
+    hours: float
     region: str
     stock: str | None
+    nodes: int
     draws: int
+    is_own: bool
+
+    @property
+    def room(self) -> int:
+        return self.seats * self.waves
 
 
-def least_cost(
-    lots: Sequence[Lot], tasks: int, per_region: int, free: Mapping[str, int], hourly: int | None
-) -> int | None:
-    """Of all numbers of gangs, lot by lot: what has the same room everywhere, takes the same GPUs and costs the same
-    per hour is the same, and the cheapest of it is remembered. None if nothing will do."""
-    regions, stocks = sorted({lot.region for lot in lots}), sorted(free)
-    found: dict[tuple[tuple[int, ...], tuple[int, ...], int], int] = {((0,) * len(regions), (0,) * len(stocks), 0): 0}
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    tasks: int
+    per_region: int
+    free: Mapping[str, int]
+    hourly: int | None = None
+    at_once: int | None = None
+    quotas: Mapping[str, int] = field(default_factory=dict)  # machines of a region
+    reading: Mapping[str, int] = field(default_factory=dict)  # dollars of the data that each task reads in a region
+
+
+def fleets(lots: Sequence[Lot], bounds: Bounds, is_own_first: bool) -> Iterator[tuple[int, int]]:
+    """Tasks on foreign machines and cost of all numbers of gangs, lot by lot: what has the same room everywhere, takes
+    the same and costs the same per hour is the same, and the cheapest of it is remembered."""
+    regions, stocks, tasks = sorted({lot.region for lot in lots}), sorted(bounds.free), bounds.tasks
+    start = ((0,) * len(regions), (0,) * len(regions), (0,) * len(stocks), 0, 0)
+    found: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int], int] = {start: 0}
     for lot in lots:
         further = dict(found)
-        for (room, drawn, price), total in found.items():
+        for (room, machines, drawn, price, seats), total in found.items():
             for count in range(1, ceil(tasks / lot.room) + 1):
-                more = tuple(
-                    min(n + lot.room * count * (r == lot.region), tasks) for n, r in zip(room, regions, strict=True)
-                )
+                here = [count * (r == lot.region) for r in regions]
+                more = tuple(min(n + lot.room * c, tasks) for n, c in zip(room, here, strict=True))
+                bought = tuple(n + c * lot.nodes for n, c in zip(machines, here, strict=True))
+                bought = bought if bounds.quotas else machines
                 taken = tuple(n + lot.draws * count * (s == lot.stock) for n, s in zip(drawn, stocks, strict=True))
-                hour = 0 if hourly is None else price + lot.price * count
-                if all(n <= free[s] for n, s in zip(taken, stocks, strict=True)) and (hourly is None or hour <= hourly):
-                    key = (more, taken, hour)
-                    further[key] = min(further.get(key, total + lot.cost * count), total + lot.cost * count)
+                hour = 0 if bounds.hourly is None else price + lot.price * count
+                used = 0 if bounds.at_once is None else seats + lot.seats * count
+                is_fine = all(n <= bounds.free[s] for n, s in zip(taken, stocks, strict=True))
+                is_fine &= bounds.hourly is None or hour <= bounds.hourly
+                is_fine &= bounds.at_once is None or used <= bounds.at_once
+                is_fine &= all(n <= bounds.quotas.get(r, n) for n, r in zip(bought, regions, strict=True))
+                if is_fine:
+                    key = (more, bought, taken, hour, used)
+                    cost = total + lot.cost * count
+                    further[key] = min(further.get(key, cost), cost)
         found = further
-    enough = (total for (room, _, _), total in found.items() if sum(min(n, per_region) for n in room) >= tasks)
-    return min(enough, default=None)
+    own = {lot.region for lot in lots if lot.is_own}
+    order = sorted(regions, key=lambda r: (is_own_first and r not in own, bounds.reading.get(r, 0)))
+    for (room, *_), total in found.items():
+        left, foreign = tasks, 0
+        for region in order:
+            here = min(left, room[regions.index(region)], bounds.per_region)
+            left, total = left - here, total + here * bounds.reading.get(region, 0)
+            foreign += here * (region not in own)
+        if left == 0:
+            yield foreign, total
 
 
 def table_of(world: World) -> OfferTable:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from crucible.core.job import TRANSITIONS
-from crucible.model.attempt import Attempt, AttemptPhase, Outcome
+from crucible.model.attempt import Attempt, AttemptPhase, Outcome, RankState
 from crucible.model.change import Entity
 from crucible.model.ids import MachineId
 from crucible.model.job import Desired, Job, JobStatus, JobStatusChanged
@@ -151,8 +151,20 @@ def attempts_are_numbered_without_a_gap(world: LifeWorld) -> Broken:
 
 def a_gang_starts_whole(world: LifeWorld) -> Broken:
     for attempt in world.seen.all(Attempt):
-        if attempt.ranks and len({rank.node_id for rank in attempt.ranks}) != len(attempt.leases):
+        is_elastic = world.is_elastic(attempt.job_id)
+        if attempt.ranks and not is_elastic and len({rank.node_id for rank in attempt.ranks}) != len(attempt.leases):
             yield f"{attempt.id} was started on {len(attempt.ranks)} of {len(attempt.leases)} machines"
+
+
+def members_of_an_elastic_attempt_are_told_apart(world: LifeWorld) -> Broken:
+    """Whoever joins has a number of its own, and stands on a machine of the attempt as long as it runs."""
+    for attempt in world.seen.all(Attempt):
+        if [rank.rank for rank in attempt.ranks] != list(range(len(attempt.ranks))):
+            yield f"{attempt.id} has ranks {[rank.rank for rank in attempt.ranks]}"
+        nodes = {lease.node_id for lease in world.seen.all(Lease) if lease.id in attempt.leases}
+        at_work = {rank.node_id for rank in attempt.ranks if rank.state is not RankState.EXITED}
+        if attempt.phase is AttemptPhase.RUNNING and not at_work <= nodes:
+            yield f"{attempt.id} has members on {at_work - nodes}, whose leases are not its own"
 
 
 def a_success_is_never_run_again(world: LifeWorld) -> Broken:
@@ -175,7 +187,7 @@ def only_the_programs_own_failures_count(world: LifeWorld) -> Broken:
 def success_is_every_ranks(world: LifeWorld) -> Broken:
     for task in world.seen.all(Task):
         if task.phase is TaskPhase.SUCCEEDED and not any(
-            len(codes) == world.worlds[name] and not any(codes.values())
+            (len(codes) == world.worlds[name] or (world.is_elastic(task.job_id) and codes)) and not any(codes.values())
             for name, codes in world.exits.items()
             if name[0] == task.id
         ):
@@ -253,6 +265,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     a_task_has_one_live_attempt,
     attempts_are_numbered_without_a_gap,
     a_gang_starts_whole,
+    members_of_an_elastic_attempt_are_told_apart,
     a_success_is_never_run_again,
     only_the_programs_own_failures_count,
     success_is_every_ranks,

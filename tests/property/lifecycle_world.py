@@ -50,7 +50,10 @@ job:
   resources: {{gpus: {gpus}, max_gpus_per_node: 2}}
   retry: {{limit: {limit}, delay: 10s}}
   constraints: {{allow_spot: true}}
+  framework: pytorch
+  execution: {{{execution}}}
 """
+ELASTIC = "min_nodes: 1, max_nodes: 3"
 
 
 class Died(BaseException):
@@ -251,11 +254,15 @@ class LifeWorld:
         self.deaths += 1
         self.start()
 
-    def submit(self, gpus: int, limit: int) -> None:
-        text = SPEC.format(gpus=gpus, limit=limit)
+    def submit(self, gpus: int, limit: int, is_elastic: bool) -> None:
+        text = SPEC.format(gpus=gpus, limit=limit, execution=ELASTIC if is_elastic else "")
         job = self.do(lambda: self.engine.service.submit(ADMIN, name="job", spec_yaml=text))
         if job is not None:
             self.limits[job.id] = limit
+
+    def is_elastic(self, job_id: JobId) -> bool:
+        job = self.seen.rows[Job, job_id]
+        return isinstance(job, Job) and ELASTIC in job.spec_yaml
 
     def wish(self, job_id: JobId, wish: str) -> None:
         service = self.engine.service

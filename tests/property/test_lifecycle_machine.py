@@ -57,14 +57,14 @@ class Lifecycles(RuleBasedStateMachine):
 
     # --- people -------------------------------------------------------------------------------------
 
-    @initialize(gpus=sizes, limit=st.integers(0, 1))
-    def somebody_begins(self, gpus: int, limit: int) -> None:
-        self.world.submit(gpus, limit)
+    @initialize(gpus=sizes, limit=st.integers(0, 1), is_elastic=st.booleans())
+    def somebody_begins(self, gpus: int, limit: int, is_elastic: bool) -> None:
+        self.world.submit(gpus, limit, is_elastic)
 
     @precondition(lambda self: len(self.open(Job)) < MOST_JOBS)
-    @rule(gpus=sizes, limit=st.integers(0, 1))
-    def somebody_submits(self, gpus: int, limit: int) -> None:
-        self.world.submit(gpus, limit)
+    @rule(gpus=sizes, limit=st.integers(0, 1), is_elastic=st.booleans())
+    def somebody_submits(self, gpus: int, limit: int, is_elastic: bool) -> None:
+        self.world.submit(gpus, limit, is_elastic)
 
     @precondition(lambda self: self.open(Job))
     @rule(which=which, wish=st.sampled_from(["cancel", "hold", "release", "release"]))

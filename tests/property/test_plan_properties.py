@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from math import ceil
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crucible.api.reply import encoded
-from crucible.core import plan, spread
+from crucible.core import plan
 from crucible.core.check import check_proposal
 from crucible.core.offers import OfferTable, with_live
 from crucible.core.perf import make_book
@@ -41,7 +40,7 @@ from crucible.model.spec import (
 )
 from crucible.model.units import MicroUsd
 from property import brute_force
-from property.brute_force import Lot, Way, World
+from property.brute_force import Way, World
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 MANY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -523,57 +522,3 @@ def healed(spec: JobSpec, remedy: Remedy) -> JobSpec:
             return sized(spec, gpu_types=())
         case field:
             return RELAXED[field](spec)
-
-
-# --- many tasks -------------------------------------------------------------------------------------------
-
-
-@SOME
-@given(worlds(5), JOBS, st.integers(2, 5), st.sampled_from([Strategy.CHEAPEST, Strategy.SPREAD]), st.booleans())
-def test_many_tasks_cost_the_least_that_any_mix_of_machines_does(
-    world: World, spec: JobSpec, tasks: int, strategy: Strategy, is_sharded: bool
-) -> None:
-    need = replace(spec.resources, gpus=min(spec.resources.gpus, 4), requires_multi_node=False, estimated_hours=2.0)
-    counted: dict[str, Any] = {"shards": {"count": tasks}} if is_sharded else {"sweep": {"trials": tasks}}
-    job = replace(spec, resources=need, execution=Execution(mode=Mode.MULTI_TASK), **counted)
-    question = Question(spec=job, now=NOW, enabled=frozenset({"aws"}), strategy=strategy)
-    with patch.object(spread, "FEW", 1):
-        made = spread.propose_tasks(question, tasks, table_of(world), BOOK)
-    check_proposal(made, job, NOW)
-    lots = lots_of(job, world, tasks)
-    assert (None if made.chosen is None else made.chosen.cost) == least(job, world, lots, tasks, strategy)
-
-
-def lots_of(job: JobSpec, world: World, tasks: int) -> list[Lot]:
-    one = limited(job, budget=None, max_price_per_hour=None)
-    if job.shards is not None and job.data.size_gib is not None:
-        one = replace(one, data=replace(job.data, size_gib=job.data.size_gib / tasks))
-    _, ways = brute_force.judged(one, world, BOOK, NOW)
-    return [lot_of(one, way, world) for way in ways if way.is_good and not way.firm]
-
-
-def lot_of(job: JobSpec, way: Way, world: World) -> Lot:
-    kind, need = way.sale.kind, job.resources
-    room = max(kind.gpus // need.gpus, 1) if need.gpus and way.nodes == 1 else 1
-    moved = brute_force.move(job, way.sale, world, NOW)
-    egress = round(moved[0] * 1e6) if moved else 0
-    return Lot(
-        cost=way.cost + (egress * (room - 1) if job.shards is not None else 0),
-        price=way.price,
-        room=room,
-        region=f"{way.sale.provider}:{way.sale.region}",
-        stock="stock" if way.sale.free is not None else None,
-        draws=way.nodes * kind.gpus,
-    )
-
-
-def least(job: JobSpec, world: World, lots: Sequence[Lot], tasks: int, strategy: Strategy) -> int | None:
-    free = {"stock": world.live[0].free_gpus or 0} if world.live else {}
-    limits = job.constraints
-    regions = len({lot.region for lot in lots})
-    shares = [ceil(tasks / min(3, max(regions, 1)))] if strategy is Strategy.SPREAD else []
-    for share in (*shares, tasks):
-        found = brute_force.least_cost(lots, tasks, share, free, limits.max_price_per_hour)
-        if found is not None:
-            return found if limits.budget is None or found <= limits.budget else None
-    return None

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crucible.model.attempt import AttemptEvent, Rank, RanksAssigned
+from crucible.model.attempt import AttemptEvent, MemberJoined, Rank, RanksAssigned
 from crucible.model.change import Change
 from crucible.model.encoding import decode_event
 from crucible.model.errors import StaleClaim, StaleVersion
@@ -33,6 +33,7 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.
 # What a database holds as it is; the rest has its own test below.
 WORDS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
 SMALL = st.integers(-(2**31), 2**31 - 1)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 UNIONS: dict[str, Any] = {
     "job": JobEvent,
@@ -55,10 +56,10 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) is tuple:
         return st.lists(values_of(get_args(hint)[0]), max_size=3).map(tuple)
     if get_origin(hint) is Mapping:
-        return st.dictionaries(WORDS, WORDS, max_size=2)
+        return st.dictionaries(WORDS, WORDS if get_args(hint)[1] is Any else values_of(get_args(hint)[1]), max_size=2)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
-    return {str: WORDS, int: SMALL, bool: st.booleans(), datetime: MOMENTS}[hint]
+    return {str: WORDS, int: SMALL, float: FINITE, bool: st.booleans(), datetime: MOMENTS}[hint]
 
 
 def ranks_on(nodes: list[str]) -> tuple[Rank, ...]:
@@ -126,9 +127,18 @@ class Replay:
         assert await self._loaded(kind) == self._now[kind]
 
     def _sensible(self, before: Any, events: list[Any]) -> list[Any]:
-        """A membership is never assigned twice under one number."""
+        """A membership is never assigned twice under one number, and nobody joins it under one that is taken."""
         generations = count(getattr(before, "generation", 0) + 1)
-        return [replace(e, generation=next(generations)) if isinstance(e, RanksAssigned) else e for e in events]
+        taken = len(getattr(before, "ranks", ()))
+        sensible: list[Any] = []
+        for event in events:
+            if isinstance(event, RanksAssigned):
+                event, taken = replace(event, generation=next(generations)), len(event.ranks)
+            elif isinstance(event, MemberJoined):
+                joined = tuple(replace(rank, rank=taken + number) for number, rank in enumerate(event.ranks))
+                event, taken = replace(event, ranks=joined), taken + len(joined)
+            sensible.append(event)
+        return sensible
 
     async def _loaded(self, kind: str) -> Any:
         id_ = self._now[kind].id

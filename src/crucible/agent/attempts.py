@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
-from . import disk, protocol
+from . import disk, protocol, removal
 from .rank import Rank
 
 TYPE_CHECKING = False
@@ -48,7 +48,8 @@ class Attempts:
         return self._rank(folder, work.launch, is_adopted=False), problem
 
     def _rank(self, folder: str, launch: Dict[str, Any], is_adopted: bool) -> Rank:
-        return Rank(folder, launch, self._cgroup, is_adopted, self._carrier.cargo(folder, launch))
+        outputs, cargo = self._carrier.outputs(folder, launch), self._carrier.cargo(folder, launch)
+        return Rank(folder, launch, self._cgroup, is_adopted, outputs, cargo)
 
     def discard(self, attempt_id: str) -> None:
         """Out of sight at once, off the disk soon: a folder of code may be large."""
@@ -87,4 +88,5 @@ def _remove_all(folder: str) -> None:
     import shutil
 
     for name in os.listdir(folder):
+        removal.remove_noted(os.path.join(folder, name))
         shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     import socket
     from typing import Callable, List, Tuple, Union
 
+    from .output_tree import Body as Tree
+
     # A file, where its bytes begin, and how many there are.
     Span = Tuple[str, int, int]
-    Body = Union["Bytes", "Files"]
+    Body = Union["Bytes", "Files", Tree]
     Moved = Callable[[int], None]
 
 # Handed to the kernel in one call, and counted as moved when it is done.
@@ -20,7 +22,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Unreadable(Exception):
-    """A file of the checkpoint is not what it was."""
+    """A file of what is sent is not what it was."""
 
 
 class Bytes:
@@ -48,10 +50,7 @@ class Files:
         ((path, offset, size),) = self._spans
         file = _open(path)
         try:
-            if is_plain:
-                _send_by_kernel(sock, file, path, offset, size, on_moved)
-            else:
-                _send_by_blocks(sock, file, path, offset, size, on_moved)
+            send_file(sock, file, path, offset, size, is_plain, on_moved)
         finally:
             os.close(file)
 
@@ -70,6 +69,16 @@ class Files:
                 held = bytearray()
         sock.sendall(held)
         on_moved(len(held))
+
+
+def send_file(
+    sock: socket.socket, file: int, path: str, offset: int, size: int, is_plain: bool, on_moved: Moved
+) -> None:
+    """Raises Unreadable for trouble with the file; OSError is the line's."""
+    if is_plain:
+        _send_by_kernel(sock, file, path, offset, size, on_moved)
+    else:
+        _send_by_blocks(sock, file, path, offset, size, on_moved)
 
 
 def _send_by_kernel(sock: socket.socket, file: int, path: str, offset: int, size: int, on_moved: Moved) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 # Inside the archive the package stands alone, under a name that no installed package has.
 PACKAGE = "crucible_agent"
+# A folder inside the archive for PYTHONPATH; `agent.prepare` names it too.
+LIBRARY = "library"
 _MAIN = b"import sys\n\nfrom %s.main import main\n\nsys.exit(main(sys.argv[1:]))\n" % PACKAGE.encode()
 # The earliest time a zip archive can hold.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -27,7 +29,8 @@ _MARSHAL_VERSION = 2
 def build(path: Path) -> str:
     """Writes the archive for this computer, whole or not at all; returns its sha256."""
     sources = _sources()
-    content = _archive({**sources, **{name + "c": _bytecode(source, name) for name, source in sources.items()}})
+    bytecode = {name + "c": _bytecode(source, name) for name, source in sources.items()}
+    content = _archive({**sources, **bytecode, **_library()})
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(content)
     temporary.replace(path)
@@ -36,12 +39,30 @@ def build(path: Path) -> str:
 
 def portable() -> bytes:
     """The archive for machines elsewhere."""
-    return _archive(_sources())
+    return _archive({**_sources(), **_library()})
 
 
 def _sources() -> dict[str, bytes]:
-    found = [path for path in Path(__file__).parent.glob("*.py") if path.name != Path(__file__).name]
-    return {f"{PACKAGE}/{path.name}": path.read_bytes() for path in found}
+    folder = Path(__file__).parent
+    found = [path for path in folder.rglob("*.py") if path.name != Path(__file__).name]
+    return {f"{PACKAGE}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in found}
+
+
+def _library() -> dict[str, bytes]:
+    """What training scripts import, for a Python that has nothing of Crucible. One that has it all is not robbed of it:
+    the rest is looked for where it is installed."""
+    folder = Path(__file__).parent.parent
+    first = b"from pkgutil import extend_path\n\n__path__ = extend_path(__path__, __name__)\n"
+    found = {f"{LIBRARY}/crucible/train/{path.name}": path.read_bytes() for path in (folder / "train").glob("*.py")}
+    return {**found, f"{LIBRARY}/crucible/__init__.py": first + (folder / "__init__.py").read_bytes()}
+
+
+def launcher_sources() -> dict[str, str]:
+    """What `--launch` needs, as a folder that Python can run: for people who start a job by hand."""
+    main = b"import sys\n\nfrom %s.launchers import main\n\nsys.exit(main(sys.argv[2:]))\n" % PACKAGE.encode()
+    own = {name: data for name, data in _sources().items() if name.startswith(f"{PACKAGE}/launchers/")}
+    files = {"__main__.py": main, f"{PACKAGE}/__init__.py": b"", **own}
+    return {name: data.decode() for name, data in files.items()}
 
 
 def _archive(files: dict[str, bytes]) -> bytes:

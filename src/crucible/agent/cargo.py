@@ -8,6 +8,7 @@ import time
 
 from .bodies import Bytes
 from .courier import Courier, Declined, Unreachable
+from .keep import Keeper
 from .link import Backoff
 from .saves import Saves
 from .slots import Slots
@@ -50,10 +51,13 @@ class Cargo:
         self._closed = threading.Event()
         self._waiting: List[Save] = []
         self._current: Optional[Save] = None
+        # Of which shards were carried last: the others of this rank come next.
+        self._step: Optional[int] = None
         self._transfer: Optional[Transfer] = None
         self._reports: List[Dict[str, Any]] = list(self._saves.reports)
         self._patient_since = time.monotonic()
         self._has_begun = self._has_thread = self._is_hurried = self._is_given_up = False
+        self._is_keeping = False
         # The last upload: seconds for so many bytes of checkpoint. And the size of the newest one saved.
         self._seconds_per_byte = 0.0
         self._newest_bytes = 0
@@ -61,6 +65,8 @@ class Cargo:
         self._complaints: List[str] = []
         self.unheard: Callable[[], List[Dict[str, Any]]] = list
         self._result: Optional[threading.Thread] = None
+        # What the program keeps by itself, on the first node.
+        self._keeper = Keeper(launch, events, hold, words) if launch["rank"] == 0 else None
 
     # --- for the node's loop --------------------------------------------------------------------
 
@@ -69,10 +75,15 @@ class Cargo:
         if not self._has_begun:
             self._has_begun = True
             self._slots.start()
+            if self._keeper is not None:
+                self._keeper.start()
 
     def look(self) -> None:
         """Takes note of what was saved."""
+        is_kept = self._keeper is None or self._keeper.is_done()
         saved = self._saves.read()
+        if is_kept:
+            self._is_keeping = False
         if not saved or self._closed.is_set():
             return
         self.start()
@@ -88,11 +99,17 @@ class Cargo:
 
     def is_carrying(self) -> bool:
         with self._changed:
-            return not self._closed.is_set() and (bool(self._waiting) or self._current is not None)
+            return not self._closed.is_set() and (bool(self._waiting) or self._current is not None or self._is_keeping)
 
     def is_settled(self, now: float) -> bool:
         """Nothing is on its way, or nobody should wait for it."""
         return self._is_given_up or not self.is_carrying() or now - self._moved_at() >= STALLED_S
+
+    def finish(self) -> None:
+        """The rank has ended: what it kept is carried too."""
+        if self._keeper is not None and not self._keeper.is_done():
+            self._is_keeping = True
+            self._keeper.finish()
 
     def be_patient(self) -> None:
         """Nobody could hear that the rank ended: let storage have its time too."""
@@ -148,9 +165,10 @@ class Cargo:
             self._changed.wait_for(lambda: bool(self._waiting) or self._closed.is_set())
             if self._closed.is_set():
                 return None
-            save = choose(self._waiting, self._is_hurried)
-            dropped = [each for each in self._waiting if each.end < save.end]
-            self._waiting = [each for each in self._waiting if each.end > save.end]
+            save = choose(self._waiting, self._is_hurried, self._step)
+            self._step = save.step
+            dropped = [each for each in self._waiting if is_overtaken(each, save)]
+            self._waiting = [each for each in self._waiting if each is not save and each not in dropped]
             self._current = save
             self._patient_since = time.monotonic()
         for each in dropped:
@@ -165,7 +183,7 @@ class Cargo:
         upload = Upload(self._folder, self._slots, self._closed, self._words)
         try:
             upload.load(self._hold.manifest_path(event, self._launch["number"]), event["manifest_sha256"])
-            if upload.node.rank != self._launch["rank"]:
+            if upload.node.rank != (self._launch["rank"] if save.saver is None else save.saver):
                 return None  # whoever saved it carries it
             report = dict(event, **self._send(upload))
         except Interrupted:
@@ -179,12 +197,12 @@ class Cargo:
             # Our bug; but the checkpoints after this one must not wait for ever.
             self._words.say("step %d: broken: %s: %s" % (save.step, type(error).__name__, error))
             return None
-        self._hold.keep(self._launch["rank"], upload.node, upload.objects)
+        self._hold.keep(upload.node.rank, upload.node, upload.objects)
         return report
 
     def _send(self, upload: Upload) -> Dict[str, Any]:
         began = time.monotonic()
-        self._transfer = transfer = self._meter.begin("upload", upload.plan(self._hold.known(self._launch["rank"])))
+        self._transfer = transfer = self._meter.begin("upload", upload.plan(self._hold.known(upload.node.rank)))
         try:
             report = upload.send(transfer)
         finally:
@@ -198,8 +216,9 @@ class Cargo:
             return
         with self._changed:
             reports = self._reports + ([] if report is None else [report])
+            is_first = all(each.end > save.end for each in self._waiting)
         try:
-            self._saves.settle(save, self.unheard() + reports)
+            self._saves.settle(save if is_first else None, self.unheard() + reports)
         except OSError as error:
             # After a restart it is carried once more, which does no harm.
             self._words.say_once("upload", "no note of it could be written: %s" % error)
@@ -234,8 +253,18 @@ class Cargo:
             self._closed.wait(backoff.next_s())
 
 
-def choose(waiting: List[Save], is_hurried: bool) -> Save:
-    """The newest. Ranks that save together must not each choose another step: they take the roundest, until the end."""
-    if is_hurried or all(each.event["shards"] == 1 for each in waiting):
+def is_overtaken(older: Save, chosen: Save) -> bool:
+    """What was said before the chosen one is not carried any more; but of processes that share a rank one may already
+    have said the next step, whose other shards are yet to come."""
+    is_next = older.event["shards"] > 1 and older.step > chosen.step
+    return older.end < chosen.end and not is_next
+
+
+def choose(waiting: List[Save], is_hurried: bool, begun: Optional[int] = None) -> Save:
+    """The newest. Ranks that save together must not each choose another step: they take the roundest, until the end.
+    Where several processes of one rank save together, all shards of a step go before another is begun."""
+    if all(each.event["shards"] == 1 for each in waiting):
         return waiting[-1]
-    return max(waiting, key=lambda each: (each.roundness, each.end))
+    steps = [each for each in waiting if each.step == begun] or waiting
+    chosen = steps[-1] if is_hurried else max(steps, key=lambda each: (each.roundness, each.end))
+    return next(each for each in waiting if each.step == chosen.step)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import threading
 
-from . import disk
+from . import disk, keep
 from .cargo import Cargo
 from .hold import Hold
 from .link import Link
+from .outputs import Outputs
 from .restore import Restore
 
 TYPE_CHECKING = False
@@ -55,6 +56,10 @@ class Carrier:
         uploads = os.path.join(self._uploads, "%s-%d" % (launch["attempt_id"], launch["rank"]))
         return Cargo(launch, events, uploads, self._hold(launch), self._meter, self._new_link, self._words)
 
+    def outputs(self, folder: str, launch: Dict[str, Any]) -> Outputs:
+        """What the rank whose folder this is leaves behind."""
+        return Outputs(folder, launch, self._servers, self._new_link, self._words)
+
     def restore(self, attempt: str, launch: Dict[str, Any], link: Link, cancelled: threading.Event) -> List[str]:
         """Once for an attempt on this node; returns what the log should say. Raises Cancelled, NoRoom, OSError."""
         done = os.path.join(attempt, "restored.json")
@@ -63,6 +68,7 @@ class Carrier:
                 return []
             restore = Restore(self._hold(launch), launch, link, cancelled, self._meter, self._words)
             restore.run()
+            keep.lay_out(self._hold(launch))
             disk.write_json(done, {"notes": restore.notes})
         return restore.notes
 

@@ -9,7 +9,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Optional
+    from typing import Any, Dict, List, Optional
 
 
 # Longer than anybody looks at a lock, shorter than anybody waits for a start.
@@ -38,6 +38,11 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def read_lines(path: str) -> List[str]:
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
 def sync(path: str) -> None:

@@ -151,6 +151,7 @@ class Events:
                 self.is_checkpointing = kind == "checkpoint_began"
             else:
                 self.is_checkpointing = False
+                event.pop("saver", None)
                 if not self._is_carried:
                     self.checkpoints.append(event)
 
@@ -221,7 +222,7 @@ def _checkpoint(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     shard, shards = _integer(event.get("shard", 0)), _integer(event.get("shards", 1))
     if shard is None or shards is None or not shard < shards <= MAX_SHARDS:
         return None
-    return {
+    parsed = {
         "step": step,
         "uri": uri,
         "size_bytes": size,
@@ -231,6 +232,8 @@ def _checkpoint(event: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         "shard": shard,
         "shards": shards,
     }
+    saver = _integer(event.get("rank"))
+    return parsed if saver is None else dict(parsed, saver=saver)
 
 
 _READERS = {

@@ -26,7 +26,7 @@ def gather() -> Dict[str, Any]:
         "python": "%d.%d.%d" % sys.version_info[:3],
         "hostname": socket.gethostname(),
         "cpus": os.cpu_count() or 1,
-        "memory_bytes": _memory().get("MemTotal", 0),
+        "memory_bytes": memory().get("MemTotal", 0),
         "gpus": gpus,
     }
     if reason is not None:
@@ -112,16 +112,16 @@ def _cpu_times() -> Optional[Tuple[int, int]]:
 
 
 def _memory_figures() -> Dict[str, float]:
-    memory = _memory()
-    if "MemTotal" not in memory or "MemAvailable" not in memory:
+    found = memory()
+    if "MemTotal" not in found or "MemAvailable" not in found:
         return {}
     return {
-        "memory_used_bytes": float(memory["MemTotal"] - memory["MemAvailable"]),
-        "memory_total_bytes": float(memory["MemTotal"]),
+        "memory_used_bytes": float(found["MemTotal"] - found["MemAvailable"]),
+        "memory_total_bytes": float(found["MemTotal"]),
     }
 
 
-def _memory() -> Dict[str, int]:
+def memory() -> Dict[str, int]:
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             pairs = [line.split()[:2] for line in file]

@@ -14,9 +14,12 @@ from collections import deque
 from . import processes, protocol
 from .attempts import Attempts
 from .carrier import Carrier
+from .channels import Channels
+from .container import Unusable
 from .delivery import Delivery
 from .exchange import GONE, Poller, Reporter
 from .facts import Usage
+from .fence import GRACE_S, Fence
 from .fetch import Cancelled
 from .link import Answer, Backoff, Link, Servers
 from .meter import Meter
@@ -76,11 +79,12 @@ class Node:
         meter = Meter()
         self._carrier = Carrier(folder, servers, identity.node_key, meter, words)
         self._attempts = Attempts(folder, boot.get("cgroup"), self._carrier)
-        self._preparation = Preparation(folder, boot, self._carrier)
+        self._preparation = Preparation(folder, boot, self._carrier, words)
         self._ranks: Dict[Tuple[str, int], Rank] = {}
         self._usage = Usage(meter)
         self._delivery = Delivery(boot_id, self._ranks, self._usage)
         key = identity.node_key
+        self._channels = Channels(folder, program, servers, key, words)
         self._poller = Poller(Link(servers, key), words, self._told(self._apply), self._told(self._retired_long_ago))
         every_s = identity.report_every_s
         self._reporter = Reporter(Link(servers, key), words, self._told(self._hear), _PATIENCE * every_s)
@@ -90,6 +94,7 @@ class Node:
         self._next_heartbeat = 0.0
         self._forgotten: Deque[Tuple[str, int]] = deque(maxlen=_REMEMBERED)
         self._powers_off = bool(boot.get("power_off"))
+        self._fence = Fence(folder, boot)
         self._max_life_s = float(boot.get("max_life_s") or _NEVER)
         self._life_ends_at = time.monotonic() + self._max_life_s
         self._is_retiring = False
@@ -107,12 +112,14 @@ class Node:
             self._ranks[rank.key] = rank
             self._words.say("found rank %s (%s)" % (rank.rank_id, "running" if rank.is_live else "ended"))
             self._begin(rank)
+        self._channels.begin()
         self._poller.start()
         self._reporter.start()
         # After the threads were started: they wait for the server meanwhile.
         processes.become_subreaper()
         while self._end is None:
             self._turn()
+        self._channels.close()
         return self._end
 
     def watch_gpus(self) -> None:
@@ -140,10 +147,13 @@ class Node:
             rank.look()
             if was_live and not rank.is_live:
                 self._words.say("rank %s ended: %s" % (rank.rank_id, _words_of(rank.result or {})))
+            rank.tell_servers(self._servers.known())
+        self._channels.look()
         self._forget_settled()
         if not any(rank.is_live for rank in self._ranks.values()):
             self._rendezvous.hold()
         now = time.monotonic()
+        self._fence.note(self._servers.heard_at)
         self._look_after_cargo(now)
         self._report_if_due(now)
         self._end = self._end or self._reason_to_end(now)
@@ -159,6 +169,10 @@ class Node:
         """What ranks saved and how they ended, while nobody hears of it."""
         is_unheard = now - self._servers.heard_at >= _UNHEARD_S
         for rank in self._ranks.values():
+            if now >= self._silent_at:
+                rank.outputs.give_up()
+            if self._leaving is not None:
+                rank.outputs.hurry()
             if rank.cargo is None:
                 continue
             if now >= self._silent_at:
@@ -189,6 +203,8 @@ class Node:
         """Ends ranks that the machine must not run any longer: nobody would ever switch it off."""
         if self._leaving is None and self._powers_off and self._is_orphan(now):
             self._leave("orphaned", "no server was heard for %g s" % self._identity.orphan_after_s)
+        elif self._leaving is None and self._fence.is_passed(self._servers.heard_at, now):
+            self._leave("orphaned", "no server was heard for %g s" % self._fence.after_s, GRACE_S)
         elif self._leaving is None and now >= self._life_ends_at:
             self._leave("outlived", "the machine has reached its longest life of %g s" % self._max_life_s)
         elif now >= self._kill_at:
@@ -210,12 +226,13 @@ class Node:
             if key not in self._ranks and self._leaving is None:
                 self._accept(each)
             if key in self._ranks and each.stop:
-                self._ranks[key].stop(each.stop_reason)
+                self._ranks[key].hear_stop(each)
         for key, rank in self._ranks.items():
             rank.is_in_work = key in wanted
             if not rank.is_in_work:
                 rank.kill("it is no longer in the work of this node")
                 rank.abandon_cargo()
+        self._channels.hear(work.channels, self._ranks)
         if work.retire and not self._is_retiring:
             self._is_retiring = True
             self._words.say("the server retires this node")
@@ -246,7 +263,7 @@ class Node:
             self._preparation.prepare(rank.folder, rank.launch, link, rank.cancelled)
         except Cancelled:
             return
-        except (BadPackage, NoRoom) as error:
+        except (BadPackage, NoRoom, Unusable) as error:
             problem = str(error)
         except OSError as error:
             problem = "could not prepare the folder of the rank: %s" % error

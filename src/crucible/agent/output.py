@@ -11,10 +11,12 @@ from .journal import SYS, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Tuple
+    from typing import Deque, Dict, List, Optional, Tuple
 
 # Reads of one pipe before the others have their turn: what a pipe holds.
 _READS_PER_TURN = 16
+# Of a payload, so much is kept for those who look for the reason of a failure.
+_TAIL_BYTES = 1 << 14
 _NEVER = float("inf")
 
 
@@ -22,17 +24,20 @@ class Output:
     def __init__(self, folder: str, poll: select.poll) -> None:
         self._journal = Writer(folder)
         self._poll = poll
-        self._pipes: Dict[int, Tuple[bytes, Cutter]] = {}
+        self._pipes: Dict[int, Tuple[Optional[bytes], Cutter]] = {}
+        self._tails: Dict[int, Deque[str]] = {}
 
-    def add(self, descriptor: int, stream: bytes) -> None:
-        """A pipe that does not block."""
+    def add(self, descriptor: int, stream: Optional[bytes], tail: Optional[Deque[str]] = None) -> None:
+        """A pipe that does not block. Without a stream nothing of it is in the log; `tail` takes its last lines."""
         self._pipes[descriptor] = (stream, Cutter())
+        if tail is not None:
+            self._tails[descriptor] = tail
         self._poll.register(descriptor, select.POLLIN)
 
     def read(self, descriptor: int) -> None:
         """Takes what is there."""
         for _ in range(_READS_PER_TURN):
-            if not self._read(descriptor):
+            if descriptor not in self._pipes or not self._read(descriptor):
                 return
 
     def flush_at(self) -> float:
@@ -41,9 +46,9 @@ class Output:
 
     def flush(self) -> None:
         now = time.monotonic()
-        for stream, cutter in self._pipes.values():
+        for descriptor, (_, cutter) in self._pipes.items():
             if cutter.flush_at() <= now:
-                self._write(stream, cutter.flush(now))
+                self._write(descriptor, cutter.flush(now))
 
     def say(self, text: str) -> None:
         """A line of our own in the log of the rank."""
@@ -68,19 +73,23 @@ class Output:
         if not data:
             self._close(descriptor)
             return False
-        stream, cutter = self._pipes[descriptor]
-        self._write(stream, cutter.feed(data, time.monotonic()))
+        self._write(descriptor, self._pipes[descriptor][1].feed(data, time.monotonic()))
         return True
 
     def _close(self, descriptor: int) -> None:
-        stream, cutter = self._pipes.pop(descriptor)
-        self._write(stream, cutter.end())
+        self._write(descriptor, self._pipes[descriptor][1].end())
+        self._pipes.pop(descriptor)
+        self._tails.pop(descriptor, None)
         self._poll.unregister(descriptor)
         os.close(descriptor)
 
-    def _write(self, stream: bytes, payloads: List[Tuple[bytes, bool]]) -> None:
+    def _write(self, descriptor: int, payloads: List[Tuple[bytes, bool]]) -> None:
+        stream, tail = self._pipes[descriptor][0], self._tails.get(descriptor)
         for payload, is_piece in payloads:
-            self._journal.append(stream, payload, is_piece, now_ms())
+            if stream is not None:
+                self._journal.append(stream, payload, is_piece, now_ms())
+            if tail is not None:
+                tail += payload[-_TAIL_BYTES:].decode("utf-8", "replace").splitlines()
 
 
 def now_ms() -> int:

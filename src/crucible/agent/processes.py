@@ -11,11 +11,13 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, List, Optional, Set
+    from typing import Dict, Iterable, List, Optional
 
 # In the environment of every process of a rank: <attempt>/<rank>, and its folder.
 RANK_ID = "CRUCIBLE_RANK_ID"
 RUN_DIR = "CRUCIBLE_RUN_DIR"
+# In that of everything below the agent of a machine.
+MACHINE_ID = "CRUCIBLE_MACHINE_ID"
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -80,9 +82,14 @@ def marked(rank_id: str, run_dir: str) -> List[Process]:
     """Living processes that were started with the rank's id and folder in their environment.
 
     Both, because only the folder tells this rank from one with the same id of another world on this machine."""
-    wanted = {os.fsencode("%s=%s" % (RANK_ID, rank_id)), os.fsencode("%s=%s" % (RUN_DIR, run_dir))}
+    return carriers({RANK_ID: rank_id, RUN_DIR: run_dir})
+
+
+def carriers(marks: Dict[str, str]) -> List[Process]:
+    """Living processes that were started with all of these in their environment."""
+    wanted = {os.fsencode(name): os.fsencode(value) for name, value in marks.items()}
     found = [process for process in everything().values() if not process.is_zombie]
-    return [process for process in found if wanted <= _environment(process)]
+    return [process for process in found if wanted.items() <= environment_of(process).items()]
 
 
 def members(cgroup: Optional[str]) -> List[Process]:
@@ -141,9 +148,19 @@ def kill_cgroup(cgroup: Optional[str]) -> None:
         kill(members(cgroup))
 
 
-def _environment(process: Process) -> Set[bytes]:
+def reap(pid: int) -> None:
+    """An orphan of somebody who died became our child, if we are a subreaper."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+def environment_of(process: Process) -> Dict[bytes, bytes]:
+    """As it was started; empty where we may not look."""
     try:
         with open("/proc/%d/environ" % process.pid, "rb") as file:
-            return set(file.read().split(b"\0"))
+            pairs = (line.partition(b"=") for line in file.read().split(b"\0"))
+            return {name: value for name, _, value in pairs}
     except OSError:
-        return set()
+        return {}

@@ -23,13 +23,13 @@ _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
 
 # What shells answer.
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
 class CouldNotStart(Exception):
     def __init__(self, argv: List[str], number: int) -> None:
         super().__init__("could not start %s: %s" % (argv[0], os.strerror(number)))
-        self.exit_code = _NOT_FOUND if number == errno.ENOENT else _NOT_EXECUTABLE
+        self.exit_code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
 
 
 def ignore_signals() -> None:
@@ -93,7 +93,7 @@ def _become(
         os.setsid()
         for signum in _RESTORED:
             signal.signal(signum, signal.SIG_DFL)
-        _enter(cgroup)
+        enter(cgroup)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -104,10 +104,10 @@ def _become(
     except BaseException:  # anything else (an argument with a NUL) must not unwind into the supervisor's stack
         os.write(report, b"%d" % errno.EINVAL)
     finally:
-        os._exit(_NOT_FOUND)
+        os._exit(NOT_FOUND)
 
 
-def _enter(cgroup: Optional[str]) -> None:
+def enter(cgroup: Optional[str]) -> None:
     """Where it is not allowed, the process group and the mark have to do."""
     if cgroup is None:
         return

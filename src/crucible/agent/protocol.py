@@ -22,6 +22,8 @@ _MAX_REASON = 4096
 # The ids of an attempt and of a task become folder names.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DIGEST = re.compile("[0-9a-f]{64}")
+# The name of an input becomes the name of a folder.
+_INPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SLOT = re.compile("[0-9]{5}-[0-9]{5}-[0-9a-f]{16}")
 
 
@@ -46,11 +48,55 @@ class RankWork:
         self.launch = launch_from(_value(data, "launch", dict))
         self.stop = _value(data, "stop", bool)
         self.stop_reason = str(data.get("stop_reason") or "told to stop")
+        self.stop_within_s = float("inf") if data.get("stop_grace_s") is None else _value(data, "stop_grace_s", float)
+        self.keeps_outputs = bool(data.get("keeps_outputs", False))
         self.token = _text(data, "token")
 
     @property
     def key(self) -> Tuple[str, int]:
         return self.launch["attempt_id"], self.launch["rank"]
+
+
+class ChannelWish:
+    """A person wants something beside a rank; the server at `url` waits for us to come for it."""
+
+    def __init__(self, data: Any) -> None:
+        self.id = _text(data, "id")
+        self.url = _text(data, "url")
+        self.request: Dict[str, Any] = _value(data, "request", dict)
+        self.key: Tuple[str, int] = (_text(self.request, "attempt_id"), _value(self.request, "rank", int))
+        check = _CHANNEL_FIELDS.get(_text(self.request, "kind"))
+        if not _ID.fullmatch(self.id) or check is None:
+            raise Malformed("a channel is asked for as %r" % self.id)
+        for name, kind in check.items():
+            _value(self.request, name, kind)
+        if self.request.get("tty") is not None:
+            self._check_terminal(self.request["tty"])
+
+    def _check_terminal(self, tty: Any) -> None:
+        _text(tty, "term")
+        for name in ("rows", "columns"):
+            if not 0 <= _value(tty, name, int) <= 0xFFFF:
+                raise Malformed("a terminal has %r %s" % (tty[name], name))
+
+
+_CHANNEL_FIELDS: Dict[str, Dict[str, type]] = {
+    "exec": {"argv": list, "stdin": bool},
+    "copy_in": {"path": str},
+    "copy_out": {"path": str},
+    "forward": {"port": int},
+}
+
+
+def _wishes(data: Any) -> List[ChannelWish]:
+    """Those that this agent understands: one of a newer server must not keep it from its work."""
+    found = []
+    for each in data if isinstance(data, list) else []:
+        try:
+            found.append(ChannelWish(each))
+        except Malformed:
+            continue
+    return found
 
 
 class Work:
@@ -59,6 +105,7 @@ class Work:
         self.unchanged = bool(data.get("unchanged", False))
         self.ranks = [RankWork(each) for each in data.get("ranks") or []]
         self.retire = bool(data.get("retire", False))
+        self.channels = _wishes(data.get("channels") or [])
         self.servers = _texts(data, "servers")
 
 
@@ -114,6 +161,46 @@ class Candidate:
         self.shards = [StoredShard(each) for each in _value(data, "shards", list)]
 
 
+class TreeObject:
+    """An object of a dataset: bytes of files, one after another. `holds` are (sha256 of the file, offset, size)."""
+
+    def __init__(self, data: Any) -> None:
+        self.name = _text(data, "name")
+        self.size = _value(data, "size", int)
+        self.signed = Signed(data.get("signed"), "GET")
+        self.holds: List[Tuple[str, int, int]] = []
+        for each in _value(data, "holds", list):
+            if not isinstance(each, list) or [type(part) for part in each] != [str, int, int]:
+                raise Malformed("an object of a dataset holds %r" % (each,))
+            self.holds.append((each[0], each[1], each[2]))
+        if not _DIGEST.fullmatch(self.name):
+            raise Malformed("an object of a dataset is named %r" % self.name)
+
+
+class TreeReply:
+    """Where a dataset can be had; without a manifest: wait and ask again."""
+
+    def __init__(self, data: Any) -> None:
+        manifest = data.get("manifest") if isinstance(data, dict) else None
+        self.manifest = None if manifest is None else Signed(manifest, "GET")
+        self.wait_s = None if manifest is not None else _positive(data, "wait_s")
+        self.reason = _text(data, "reason")
+        self.source = _text(data, "source")
+        self.total = _value(data, "total", int)
+        self.objects = [TreeObject(each) for each in _value(data, "objects", list)]
+
+
+class OutputReply:
+    """Which objects of a tree storage lacks, each with where to put it; and where its manifest goes, if that lacks."""
+
+    def __init__(self, data: Any) -> None:
+        self.missing: Dict[str, Signed] = {}
+        for each in _value(data, "missing", list):
+            self.missing[_text(each, "name")] = Signed(each.get("signed"), "PUT")
+        manifest = data.get("manifest")
+        self.manifest = None if manifest is None else Signed(manifest, "PUT")
+
+
 def candidate_from(data: Any) -> Optional[Candidate]:
     if not isinstance(data, dict) or "candidate" not in data:
         raise Malformed("a candidate was expected")
@@ -126,6 +213,20 @@ def launch_from(data: Dict[str, Any]) -> Dict[str, Any]:
     for name, kind in _LAUNCH_OPTIONAL.items():
         launch[name] = None if data.get(name) is None else _value(data, name, kind)
     launch["carries_checkpoints"] = bool(data.get("carries_checkpoints", False))
+    launch["volumes"] = data.get("volumes") or {}
+    if not isinstance(launch["volumes"], dict) or not all(isinstance(v, str) for v in launch["volumes"].values()):
+        raise Malformed("volumes hold something that is not text")
+    if launch["dataset"] is not None and not _DIGEST.fullmatch(_text(launch["dataset"], "digest")):
+        raise Malformed("a dataset is not named by its sha256")
+    launch["inputs"] = data.get("inputs") or []
+    for each in _value(launch, "inputs", list):
+        if not _DIGEST.fullmatch(_text(each, "digest")) or not _INPUT.fullmatch(_text(each, "name")):
+            raise Malformed("an input is called %r" % (each,))
+    if launch["output"] is not None:
+        for name, kind in _OUTPUT.items():
+            _value(launch["output"], name, kind)
+    if launch["container"] is not None:
+        _text(launch["container"], "image")
     if not _ID.fullmatch(launch["attempt_id"]) or not _ID.fullmatch(launch["task_id"]) or launch["rank"] < 0:
         raise Malformed("a rank is named %r %r" % (launch["attempt_id"], launch["rank"]))
     if launch["code"] is not None and not _DIGEST.fullmatch(launch["code"]):
@@ -153,7 +254,18 @@ _LAUNCH = {
     "checkpoint_keep": int,
     "stop_grace_s": float,
 }
-_LAUNCH_OPTIONAL = {"code": str, "timeout_s": float, "progress_pattern": str, "progress_total": int}
+_LAUNCH_OPTIONAL = {
+    "code": str,
+    "timeout_s": float,
+    "progress_pattern": str,
+    "progress_total": int,
+    "python": str,
+    "container": dict,
+    "dataset": dict,
+    "output": dict,
+    "params": dict,
+}
+_OUTPUT = {"max_bytes": int, "max_files": int, "within_s": float}
 
 
 def _value(data: Any, name: str, kind: type) -> Any:
@@ -239,6 +351,26 @@ def slot_request(launch: Dict[str, Any], slot: Optional[str], first: int, count:
 def candidate_request(launch: Dict[str, Any], skip: int) -> bytes:
     """`skip` newer ones were not usable."""
     return dumps({"attempt_id": launch["attempt_id"], "skip": skip})
+
+
+def tree_request(launch: Dict[str, Any], digest: str, first: int) -> bytes:
+    """Objects from number `first` on."""
+    return dumps({"attempt_id": launch["attempt_id"], "digest": digest, "first": first})
+
+
+def output_request(launch: Dict[str, Any], digest: str, objects: List[Tuple[str, int]], resend: bool) -> bytes:
+    """Which of these objects, by name and size, are missing; with `resend`, all of them signed anew."""
+    named = [{"name": name, "size": size} for name, size in objects]
+    return dumps({"attempt_id": launch["attempt_id"], "digest": digest, "objects": named, "resend": resend})
+
+
+def whole_request(launch: Dict[str, Any], digest: str) -> bytes:
+    return dumps({"attempt_id": launch["attempt_id"], "digest": digest})
+
+
+def fetched_request(launch: Dict[str, Any], digest: str, entry: Dict[str, Any]) -> bytes:
+    whose = {"attempt_id": launch["attempt_id"], "digest": digest}
+    return dumps(dict(whose, **{name: entry[name] for name in ("transfer", "source", "size_bytes")}))
 
 
 def report(

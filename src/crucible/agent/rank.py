@@ -16,6 +16,7 @@ from .events import Events
 from .output import now_ms
 from .prepare import cgroup_path
 from .progress import Pattern
+from .removal import Removal
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set, Tuple
 
     from .cargo import Cargo
+    from .outputs import Outputs
 
 # An order through the control pipe is repeated until its effect is seen.
 _REPEAT_S = 0.5
@@ -31,6 +33,8 @@ _DEAF_AFTER_S = 10.0
 # A server that answers but takes no records keeps an exit waiting no longer than this.
 GIVE_UP_AFTER_S = 30.0
 _MAX_ERROR = 1 << 16
+# A variable of programs that work on items, which they ask the server for.
+_ASKS = "CRUCIBLE_SHARDS"
 # The control pipe takes this much in one piece.
 _MAX_WORDS = 1000
 
@@ -42,15 +46,17 @@ class Rank:
         launch: Dict[str, Any],
         cgroup_parent: Optional[str],
         is_adopted: bool,
+        outputs: Outputs,
         cargo: Optional[Cargo] = None,
     ) -> None:
-        """`cargo` is what carries its checkpoints, if the agent does."""
+        """`outputs` is what it leaves behind, `cargo` what carries its checkpoints, if the agent does."""
         self.folder = folder
         self.launch = launch
         self.key: Tuple[str, int] = (launch["attempt_id"], launch["rank"])
         self.rank_id = "%s/%d" % self.key
         self._cgroup = cgroup_path(cgroup_parent, self.rank_id)
         self.spool = Spool(os.path.join(folder, "log"))
+        self.outputs = outputs
         self.cargo = cargo
         self.events = Events(os.path.join(folder, "events.jsonl"), None if cargo is None else cargo.take_reports())
         if cargo is not None:
@@ -73,10 +79,12 @@ class Rank:
         self._order_sent_at = 0.0
         self._deaf_at = float("inf")
         self._orphans: Set[int] = set()
+        self._removal: Optional[Removal] = None
         self._undelivered_since: Optional[float] = None
         self._has_given_up = False
         self._is_over = False
         self._last_lines: Optional[List[str]] = None
+        self._told_servers: List[str] = []
         self.look()
 
     # --- its life ---------------------------------------------------------------------------
@@ -101,6 +109,14 @@ class Rank:
         grace_s = min(self.launch["stop_grace_s"], within_s)
         if self._order is None:
             self._give({"do": "stop", "text": reason, "grace_s": grace_s}, grace_s)
+
+    def hear_stop(self, work: protocol.RankWork) -> None:
+        """The server's word, which also says whether what it leaves counts all the same."""
+        if work.keeps_outputs:
+            self.outputs.keep()
+        else:
+            self.outputs.drop()
+        self.stop(work.stop_reason, work.stop_within_s)
 
     def kill(self, reason: str) -> None:
         if self._order is None or self._order["do"] != "kill":
@@ -153,12 +169,15 @@ class Rank:
             self._process.poll()
 
     def _unload(self) -> None:
-        """Takes over what the server and the log should hear of its checkpoints."""
-        if self.cargo is not None and not self._is_over:
+        """Takes over what the server and the log should hear of what it saved and left."""
+        if self._is_over:
+            return
+        if self.cargo is not None:
             self.cargo.look()
             self.events.checkpoints += self.cargo.take_reports()
             self._unsaid += self.cargo.take_complaints()
-            self._unsaid = [text for text in self._unsaid if not self.say(text)]
+        self._unsaid += self.outputs.take_words()
+        self._unsaid = [text for text in self._unsaid if not self.say(text)]
 
     def _supervisor_lives(self) -> bool:
         if self._process is not None:
@@ -174,11 +193,17 @@ class Rank:
         left = processes.marked(self.rank_id, self.folder)
         processes.kill(left)
         self._orphans.update(process.pid for process in left)
-        if not left and not processes.members(self._cgroup):
+        if not left and not processes.members(self._cgroup) and self._container_is_gone():
             for pid in self._orphans:
-                _reap(pid)
+                processes.reap(pid)
             processes.remove_cgroup(self._cgroup)
             self.conclude("its supervisor ended before it; whatever it had started is dead" + self._last_error())
+
+    def _container_is_gone(self) -> bool:
+        """What ran in it may have been nobody's descendant and carry no mark that we may read."""
+        if self._removal is None:
+            self._removal = Removal(self.folder)
+        return self._removal.is_over()
 
     def _last_error(self) -> str:
         """What a supervisor that broke has left: our bug, so its words belong into the report."""
@@ -258,18 +283,31 @@ class Rank:
         return not self.is_synced or not self.spool.is_empty() or self.events.has_news()
 
     def is_carrying(self) -> bool:
-        """What it saved is on its way to storage, and worth waiting for."""
-        if self.cargo is None or self._is_over:
+        """What it saved or left is on its way to storage, and worth waiting for."""
+        return not self._is_over and (self._is_saving() or self._is_storing())
+
+    def _is_storing(self) -> bool:
+        if self.result is None:
+            return False
+        self.outputs.consider(self.result, self.is_evicted)
+        # Work whose results went with the machine is not done.
+        self.is_evicted = self.is_evicted or self.outputs.is_given_up
+        return not self.outputs.is_settled
+
+    def _is_saving(self) -> bool:
+        if self.cargo is None:
             return False
         if self.result is not None:
             # It may have saved until its last moment, and that is what counts.
+            self.cargo.finish()
             self.cargo.look()
             self.cargo.hurry()
         return not self.cargo.is_settled(time.monotonic())
 
     def is_checkpointing(self) -> bool:
-        """It writes a checkpoint; or was told to stop, and its last one is still on its way."""
-        if self.result is None and self.events.is_checkpointing:
+        """It writes a checkpoint; or was told to stop, and its last one is still on its way; or what it left takes its
+        time."""
+        if (self.result is None and self.events.is_checkpointing) or self.outputs.is_slow():
             return True
         return (self._order is not None or self.is_evicted) and self.is_carrying()
 
@@ -279,7 +317,8 @@ class Rank:
         return self.events.progress or found
 
     def report(self, state: str) -> Dict[str, Any]:
-        result = self.result if state == "exited" and self.result is not None else self._so_far()
+        has_ended = state == "exited" and self.result is not None
+        result = self.outputs.ending(self.result) if has_ended and self.result is not None else self._so_far()
         if state == "exited" and result.get("exit_code") != 0 and self._last_lines is None:
             self._last_lines = self.spool.last_lines()
         return protocol.rank_report(
@@ -290,6 +329,7 @@ class Rank:
             is_checkpointing=self.is_checkpointing(),
             log_lines=self.spool.read_to,
             last_lines=self._last_lines or [],
+            **({"outputs": self.outputs.digest} if has_ended and self.outputs.digest is not None else {}),
         )
 
     def _so_far(self) -> Dict[str, Any]:
@@ -298,14 +338,27 @@ class Rank:
             return self.started
         return dict(self.started, reason=self._order["text"])
 
+    def tell_servers(self, urls: List[str]) -> None:
+        """To a program that asks the server for its work itself: where that is, the likeliest first."""
+        if urls == self._told_servers or not self.is_live or _ASKS not in self.launch["env"]:
+            return
+        path = self._path("servers.json")
+        try:
+            disk.write_json(path, {"servers": urls})
+            os.chmod(path, 0o644)  # somebody else may be the user in a container; it holds no secret
+        except OSError:
+            return  # a full disk, or a folder that is still to be made: the next look tells it
+        self._told_servers = urls
+
     def abandon_cargo(self) -> None:
-        """Nobody wants what it saved any more."""
+        """Nobody wants what it saved and left any more."""
+        self.outputs.drop()
         if self.cargo is not None:
             self.cargo.close()
 
     def tell_storage(self) -> None:
         """No server hears how it ended: leave word in storage, so that nobody runs again what is done."""
-        if self.cargo is not None and self.result is not None:
+        if self.cargo is not None and self.result is not None and not self._is_storing():
             self.cargo.tell_result(protocol.dumps(self.report("exited")))
 
     def batch(self, limit_bytes: int) -> Optional[bytes]:
@@ -344,11 +397,3 @@ class Rank:
             if text not in self._complaints:
                 self._complaints.append(text)
                 self.say(text)
-
-
-def _reap(pid: int) -> None:
-    """An orphan of a dead supervisor became our child, if we are a subreaper."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass

@@ -10,7 +10,7 @@ from .events import MAX_LINE_BYTES, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List
+    from typing import Any, Dict, List, Optional
 
 _READ_BYTES = 1 << 20
 _MARK = b'"checkpoint"'
@@ -18,6 +18,8 @@ _MARK = b'"checkpoint"'
 
 class Save:
     def __init__(self, event: Dict[str, Any], end: int) -> None:
+        # The process that says so: a launcher's rank has several. None of a program that does not tell.
+        self.saver: Optional[int] = event.pop("saver", None)
         self.event = event
         # Where its line ends.
         self.end = end
@@ -37,7 +39,7 @@ class Saves:
         self._path = path
         self._note = path + ".carried"
         noted = disk.read_json(self._note) or {}
-        self._offset = int(noted.get("offset", 0))
+        self._offset = self._settled = int(noted.get("offset", 0))
         self._is_skipping = False
         # Of those that are in storage, what nobody may have heard of yet.
         self.reports: List[Dict[str, Any]] = list(noted.get("reports", []))
@@ -49,9 +51,11 @@ class Saves:
             pass
         return found
 
-    def settle(self, save: Save, reports: List[Dict[str, Any]]) -> None:
-        """Up to this one all are in storage, or never will be. Raises OSError."""
-        disk.write_json(self._note, {"offset": save.end, "reports": reports}, durable=True)
+    def settle(self, save: Optional[Save], reports: List[Dict[str, Any]]) -> None:
+        """Up to this one all are in storage, or never will be; None: an earlier one still waits. Raises OSError."""
+        settled = self._settled if save is None else save.end
+        disk.write_json(self._note, {"offset": settled, "reports": reports}, durable=True)
+        self._settled = settled
 
     def _read(self, found: List[Save]) -> bool:
         try:

@@ -164,7 +164,7 @@ class Slots:
             answer = link.call("POST", "/agent/v1/storage/slot", body)
             if not answer.is_ok:
                 words = "the server gives no place for a checkpoint (%s)" % answer.complaint()
-                raise Unreachable(words) if _may_pass(answer) else NoSlot(words)
+                raise Unreachable(words) if may_pass(answer) else NoSlot(words)
             reply = protocol.SlotReply(answer.data)
         except (Unanswered, protocol.Malformed) as error:
             raise Unreachable(str(error)) from error
@@ -174,6 +174,6 @@ class Slots:
         return reply
 
 
-def _may_pass(answer: Answer) -> bool:
+def may_pass(answer: Answer) -> bool:
     """A stranger in between, or a server that was busy with the same row; not one that knows what was asked."""
     return (answer.status in _PASSING and answer.code != _FORBIDDEN) or answer.code == _ASK_AGAIN

@@ -9,7 +9,7 @@ import json
 import os
 from collections import deque
 
-from . import disk, journal
+from . import disk, epitaph, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class Spool:
         return not kept or (len(kept) == 1 and self._size(kept[0]) <= self._offset)
 
     def last_lines(self) -> List[str]:
-        frames: Deque[journal.Frame] = deque(maxlen=_LAST_LINES)
+        frames: Deque[journal.Frame] = deque(maxlen=epitaph.LOOK_BACK_LINES)
         for segment in journal.segments(self._folder)[-2:]:
             frames.extend(journal.frames(self._path(segment), 0))
         lines = [record["x"] for frame in frames for record in records_of(0, frame)]
-        return shorten(lines[-_LAST_LINES:], _LAST_CHARS)
+        return shorten(epitaph.telling(lines)[-_LAST_LINES:], _LAST_CHARS)
 
     def _show(self, records: List[Dict[str, Any]], on_lines: Optional[Callable[[List[str]], None]]) -> None:
         if on_lines is not None:

@@ -1,9 +1,9 @@
 """The parent of one rank: a process of its own, so that neither the rank nor its exit status nor a byte of its output
 depends on the agent staying alive.
 
-It runs the setup lines (once per attempt and node), starts the program, writes what it prints into the journal, obeys
-the control pipe, enforces the timeout, and ends with `result.json` on disk when nothing of the rank's tree lives any
-more. It talks to no network and knows no server. Files of its folder:
+It runs the setup lines (once per attempt and node) or sees to the image of its container, starts the program, writes
+what it prints into the journal, obeys the control pipe, enforces the timeout, and ends with `result.json` on disk when
+nothing of the rank's tree lives any more. It talks to no network and knows no server. Files of its folder:
 
     spec.json        what to run; written by the agent, 0600
     lock             held while this process lives
@@ -17,26 +17,36 @@ more. It talks to no network and knows no server. Files of its folder:
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
 import time
+from collections import deque
 
 from . import disk, processes
+from .control import Control, drain
+from .fence import GRACE_S, Watch
 from .journal import ERR, OUT, SYS
 from .output import Output, now_ms
 from .program import CouldNotStart, Program, ignore_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+    from .boxes import Box
+    from .control import Order
+    from .setup import Setup
 
 # What a program leaves behind when it ends is asked to end, and killed after this time.
 LEFTOVER_GRACE_S = 2.0
 # Between two looks while a tree is being killed, while another rank runs the setup, and while the disk refuses a note.
 _QUICK_S = 0.02
 _SETUP_POLL_S = 0.05
+# Between two looks at a helper whose time is limited; what it prints is taken at once.
+_HELPER_POLL_S = 0.2
+# Of a helper and of a container that fails, so many lines may tell the reason.
+_TAIL_LINES = 20
 _RETRY_S = 1.0
 # A program that prints line by line wakes us at most this often; its pipe holds a megabyte meanwhile.
 _WAKE_EVERY_S = 0.01
@@ -64,93 +74,171 @@ class Supervisor:
         self._output = Output(os.path.join(folder, "log"), self._poll)
         self._program: Optional[Program] = None
         self._timeout_at = _NEVER if spec["timeout_s"] is None else time.monotonic() + spec["timeout_s"]
+        self._fence = Watch(spec.get("fence"))
         self._kill_at = _NEVER
         self._stop_reason: Optional[str] = None
         self._timed_out = False
         self._has_killed = False
         self._started_at_ms: Optional[int] = None
         self._unwritten: Dict[str, Dict[str, Any]] = {}
+        self._errors: Deque[str] = deque(maxlen=_TAIL_LINES)
         self._last_wake = 0.0
         self._cgroup = processes.make_cgroup(spec["cgroup"])
-        self._control = self._open_control()
+        self._control = Control(folder)
+        self._poll.register(self._control.descriptor, select.POLLIN)
         self._woken = _wake_on_child_exit()
         self._poll.register(self._woken, select.POLLIN)
         self._is_subreaper = processes.become_subreaper()
+        self._box = self._make_box()
+        self._setup: Optional[Setup] = None
+        # What the first rank found out for all: the image, or the environment of the setup lines.
+        self._found: Dict[str, Any] = {}
 
     def run(self) -> None:
         for text in self._spec["say"]:
             self._output.say(text)
         try:
-            reason = self._setup() or self._main()
+            reason = self._ready() or self._main()
         except CouldNotStart as error:
             self._output.say(str(error))
             self._finish(str(error), error.exit_code, None)
             return
+        self._finish(*self._judge(reason))
+
+    def _judge(self, reason: Optional[str]) -> Tuple[Optional[str], Optional[int], Optional[int]]:
         exit_code, signum = self._program.outcome() if self._program is not None else (None, None)
-        self._finish(reason, exit_code, signum)
+        if self._box is None or exit_code is None or self._started_at_ms is None:
+            return reason, exit_code, signum
+        exit_code, signum, problem = self._box.verdict(exit_code, list(self._errors))
+        return reason or problem, exit_code, signum
 
-    # --- the two programs -------------------------------------------------------------------
+    # --- before the program -----------------------------------------------------------------
 
-    def _setup(self) -> Optional[str]:
-        """Why the program must not start, or None. One rank runs the lines, the others wait for it."""
+    def _ready(self) -> Optional[str]:
+        """Why the program must not start, or None. One rank finds out or runs the lines, the others wait for it."""
         script = self._spec["setup"]
+        if self._box is not None:
+            return self._once(os.path.join(os.path.dirname(self._folder), "image"), self._box.find)
         if script is None:
             return None
-        held = self._wait_for_setup(script + ".lock")
+        from .setup import Setup
+
+        self._setup = Setup(self._folder, self._spec, self)
+        return self._once(script, self._setup.run)
+
+    def _once(self, path: str, find: Callable[[], Dict[str, Any]]) -> Optional[str]:
+        held = self._wait_for_turn(path + ".lock")
         if held is None:
             return "stopped before it started: %s" % self._stop_reason
         try:
-            done = disk.read_json(script + ".json") or self._run_setup(script)
+            found = disk.read_json(path + ".json")
+            if found is None:
+                found = find()
+                # Nobody takes for done what was stopped.
+                if self._stop_reason is not None:
+                    return "stopped during setup: %s" % self._stop_reason
+                if found["reason"]:
+                    self._output.say(found["reason"])
+                self._note(path + ".json", found)
         finally:
             os.close(held)
-        if done is None:
-            return "stopped during setup: %s" % self._stop_reason
-        return str(done["reason"]) if done["reason"] else None
+        self._found = found
+        return str(found["reason"]) if found["reason"] else None
 
-    def _wait_for_setup(self, path: str) -> Optional[int]:
+    def _wait_for_turn(self, path: str) -> Optional[int]:
         while self._stop_reason is None:
             held = disk.take_lock(path)
             if held is not None:
                 return held
-            self._wait(_SETUP_POLL_S)
-            self._enforce()
+            self.pause()
         return None
 
-    def _run_setup(self, script: str) -> Optional[Dict[str, Any]]:
-        """What the other ranks read; None if it was stopped, so that nobody takes it for done."""
-        program = self._start(["/bin/sh", "-eu", script], SYS, SYS)
-        # What it leaves running may serve the program: it lives as long as the rank.
+    def pause(self) -> bool:
+        """Waits a little; False once it is to stop."""
+        self._wait(_SETUP_POLL_S)
+        self._enforce()
+        return self._stop_reason is None
+
+    def say(self, text: str) -> None:
+        self._output.say(text)
+
+    def leftovers(self) -> List[processes.Process]:
+        """What lives of the tree."""
+        return self._tree() if self._reap() else []
+
+    def run_lines(self, argv: List[str], env: Dict[str, str]) -> Tuple[Optional[int], Optional[int]]:
+        """Exit code or signal, neither if it was stopped. What it leaves running may serve the program: it lives as
+        long as the rank."""
+        program = self._start(argv, env, SYS, SYS)
         while program.status is None:
             self._turn()
         if self._stop_reason is not None:
-            return None
+            return None, None
         exit_code, signum = program.outcome()
         if exit_code == 0:
             self._program = None
-            done: Dict[str, Any] = {"reason": None}
-        else:
-            words = "exit %s" % exit_code if signum is None else "signal %s" % signum
-            done = {"reason": "setup failed (%s)" % words}
-            self._output.say(done["reason"])
-        self._note(script + ".json", done)
-        return done
+        return exit_code, signum
+
+    def call(
+        self, argv: List[str], env: Dict[str, str], limit_s: float, is_shown: bool
+    ) -> Tuple[Optional[int], List[str]]:
+        """A helper, run to its end: exit code, None if it was stopped or too slow, and its last lines."""
+        tail: Deque[str] = deque(maxlen=_TAIL_LINES)
+        if self._stop_reason is not None:
+            return None, []
+        try:
+            program = self._start(argv, env, SYS if is_shown else None, SYS if is_shown else None, tail, tail)
+        except CouldNotStart as error:
+            return None, [str(error)]
+        until = time.monotonic() + limit_s
+        while program.status is None:
+            self._wait(_HELPER_POLL_S)
+            self._enforce()
+            if time.monotonic() >= until:
+                program.signal_group(signal.SIGKILL)
+        self._output.read(program.out)
+        self._output.read(program.err)
+        self._program = None
+        return program.outcome()[0], list(tail)
+
+    # --- the program ------------------------------------------------------------------------
 
     def _main(self) -> Optional[str]:
         """Runs the program; returns why it did not end by itself, or None."""
         if self._stop_reason is not None:
             return "stopped before it started: %s" % self._stop_reason
-        program = self._start(self._spec["argv"], OUT, ERR)
+        try:
+            argv, env = self._command()
+        except (OSError, ValueError) as error:
+            self._output.say(str(error))
+            return "could not prepare the start: %s" % error
+        program = self._start(argv, env, OUT, ERR, None, None if self._box is None else self._errors)
         self._started_at_ms = now_ms()
         self._note("started.json", {"pid": program.pid, "started_at_ms": self._started_at_ms})
         while program.status is None:
             self._turn()
+        if self._box is not None:
+            self._output.read(program.err)
         return self._stop_reason
 
-    def _start(self, argv: List[str], out: bytes, err: bytes) -> Program:
-        program = Program(argv, self._spec["env"], self._spec["cwd"], self._cgroup)
+    def _command(self) -> Tuple[List[str], Dict[str, str]]:
+        if self._box is not None:
+            return self._box.command(self._found)
+        return (self._spec["argv"], self._spec["env"]) if self._setup is None else self._setup.command(self._found)
+
+    def _start(
+        self,
+        argv: List[str],
+        env: Dict[str, str],
+        out: Optional[bytes],
+        err: Optional[bytes],
+        out_tail: Optional[Deque[str]] = None,
+        err_tail: Optional[Deque[str]] = None,
+    ) -> Program:
+        program = Program(argv, env, self._spec["cwd"], self._cgroup)
         self._program = program
-        self._output.add(program.out, out)
-        self._output.add(program.err, err)
+        self._output.add(program.out, out, out_tail)
+        self._output.add(program.err, err, err_tail)
         return program
 
     def _finish(self, reason: Optional[str], exit_code: Optional[int], signum: Optional[int]) -> None:
@@ -164,8 +252,9 @@ class Supervisor:
             "ended_at_ms": now_ms(),
         }
         self._timeout_at = _NEVER
+        self._remove_container()
         self._end_leftovers()
-        self._close_control()
+        self._obey(self._control.close())
         self._output.finish()
         processes.remove_cgroup(self._cgroup)
         while not self._write("result.json", result, durable=True):
@@ -202,16 +291,30 @@ class Supervisor:
             self._has_killed = True
             self._output.say("killing what has not ended: %d processes" % len(tree))
         processes.kill_cgroup(self._cgroup)
+        self._remove_container()
         if self._program is not None and self._program.status is None:
             self._program.signal_group(signal.SIGKILL)
         processes.kill(tree)
+
+    def _make_box(self) -> Optional[Box]:
+        if self._spec["container"] is None:
+            return None
+        from .boxes import Box
+
+        return Box(self._folder, self._spec, self)
+
+    def _remove_container(self) -> None:
+        """Its processes may be no descendants of ours: only its runtime can end them."""
+        if self._box is not None:
+            self._box.remove()
 
     # --- one turn of the loop ---------------------------------------------------------------
 
     def _turn(self) -> None:
         now = time.monotonic()
         retry_at = now + _RETRY_S if self._unwritten else _NEVER
-        due_s = min(self._output.flush_at(), retry_at, self._timeout_at, self._kill_at) - now
+        fence_at = self._fence.look_at() if self._stop_reason is None else _NEVER
+        due_s = min(self._output.flush_at(), retry_at, self._timeout_at, self._kill_at, fence_at) - now
         self._wait(_QUICK_S if self._is_killing else max(0.0, min(due_s, 60.0)))
         self._enforce()
 
@@ -224,9 +327,9 @@ class Supervisor:
         self._last_wake = time.monotonic()
         for descriptor, _ in ready:
             if descriptor == self._woken:
-                _drain(descriptor)
-            elif descriptor == self._control:
-                self._obey(_drain(descriptor))
+                drain(descriptor)
+            elif descriptor == self._control.descriptor:
+                self._obey(self._control.orders())
             else:
                 self._output.read(descriptor)
         self._output.flush()
@@ -238,6 +341,8 @@ class Supervisor:
         if time.monotonic() >= self._timeout_at and self._stop_reason is None:
             self._timed_out = True
             self._stop("timed out after %g s" % self._spec["timeout_s"], self._spec["stop_grace_s"])
+        if self._stop_reason is None and self._fence.is_passed():
+            self._stop(self._fence.reason, min(self._spec["stop_grace_s"], GRACE_S))
         if self._is_killing:
             self._kill_tree()
 
@@ -259,30 +364,8 @@ class Supervisor:
 
     # --- control and notes ------------------------------------------------------------------
 
-    def _open_control(self) -> int:
-        path = os.path.join(self._folder, "control")
-        if not os.path.exists(path):
-            os.mkfifo(path, 0o600)
-        # Open for both directions, so that it never ends when an agent closes its side.
-        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
-        self._poll.register(descriptor, select.POLLIN)
-        return descriptor
-
-    def _close_control(self) -> None:
-        """Takes the last orders. What the agent has to say later, it writes itself, once there is a result."""
-        try:
-            os.unlink(os.path.join(self._folder, "control"))
-        except OSError:
-            pass
-        self._obey(_drain(self._control))
-
-    def _obey(self, data: bytes) -> None:
-        for line in data.splitlines():
-            try:
-                order = json.loads(line)
-                verb, text, grace_s = order["do"], str(order["text"]), float(order.get("grace_s", 0))
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue
+    def _obey(self, orders: List[Order]) -> None:
+        for verb, text, grace_s in orders:
             if verb == "say":
                 self._output.say(text)
             elif verb == "stop" and self._stop_reason is None:
@@ -322,10 +405,3 @@ def _wake_on_child_exit() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
-
-
-def _drain(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 1 << 16)
-    except BlockingIOError:
-        return b""

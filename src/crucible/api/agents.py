@@ -18,6 +18,8 @@ from crucible.api.shutdown import Shutdown
 from crucible.model.errors import InvalidRequest, NotFound
 from crucible.model.ids import Digest
 from crucible.wire import agent as wire
+from crucible.wire import datasets as trees
+from crucible.wire import outputs as left
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -35,6 +37,10 @@ class AgentRoutes:
         add(router, "GET", "/agent/v1/packages/{digest}", self.package, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/storage/slot", self.slot, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/storage/candidate", self.candidate, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/datasets", self.tree, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/datasets/fetched", self.fetched, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/outputs", self.output, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/outputs/whole", self.whole, None, include_in_schema=False)
         add(router, "GET", "/v1/agent/{sha256}", self.program, None, include_in_schema=False)
 
     async def enrol(self, request: Request) -> Response:
@@ -99,6 +105,38 @@ class AgentRoutes:
             return invalid(error.errors(include_url=False, include_input=False))
         except NotFound as error:
             return gone(error)
+
+    async def tree(self, request: Request) -> Response:
+        """Where the dataset of an attempt can be had."""
+        try:
+            asked = trees.TreeRequest.model_validate_json(await request.body())
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        return _said(await self._deps.gateway.tree(bearer(request), asked))
+
+    async def fetched(self, request: Request) -> Response:
+        """It has come."""
+        try:
+            asked = trees.TreeFetched.model_validate_json(await request.body())
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        return _said(await self._deps.gateway.fetched(bearer(request), asked))
+
+    async def output(self, request: Request) -> Response:
+        """Where what a rank left may be put."""
+        try:
+            asked = left.OutputAsked.model_validate_json(await request.body())
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        return _said(await self._deps.gateway.output(bearer(request), asked))
+
+    async def whole(self, request: Request) -> Response:
+        """All of it was put."""
+        try:
+            asked = left.OutputWhole.model_validate_json(await request.body())
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        return _said(await self._deps.gateway.whole(bearer(request), asked))
 
     async def package(self, request: Request, digest: str) -> Response:
         return Pulled(self._deps.blobs.get(Digest(digest)), "application/octet-stream", {})

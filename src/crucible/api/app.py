@@ -6,26 +6,34 @@ from starlette.routing import BaseRoute
 
 from crucible.api.access import SOCKET, TABLE
 from crucible.api.agents import AgentRoutes
+from crucible.api.channels import ChannelRoutes
 from crucible.api.checkpoints import CheckpointRoutes
 from crucible.api.costs import CostRoutes
+from crucible.api.datasets import DatasetRoutes
 from crucible.api.deps import ApiSettings, Deps
 from crucible.api.door import Door, GuardedSocket, guarded_route
 from crucible.api.errors import add_handlers
 from crucible.api.guard import Guard
 from crucible.api.history import HistoryRoutes
+from crucible.api.hosts import HostRoutes
 from crucible.api.jobs import JobRoutes
 from crucible.api.live import LiveRoutes
 from crucible.api.logs import LogRoutes
 from crucible.api.objects import ObjectRoutes
+from crucible.api.outputs import OutputRoutes
 from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
 from crucible.api.predictions import PredictionRoutes
 from crucible.api.prices import PriceRoutes
 from crucible.api.pulse import Pulse
 from crucible.api.recommendations import RecommendationRoutes
+from crucible.api.shards import ShardRoutes
 from crucible.api.shutdown import Shutdown
 from crucible.api.system import SystemRoutes
+from crucible.api.tasks import TaskRoutes
+from crucible.api.templates import TemplateRoutes
 from crucible.api.training import TrainingRoutes
+from crucible.api.workflows import WorkflowRoutes
 from crucible.model.errors import InvariantBroken
 
 __all__ = ["ApiSettings", "Deps", "create_app"]
@@ -51,20 +59,30 @@ def create_app(deps: Deps) -> FastAPI:
         LogRoutes(deps, pulse, shutdown),
         HistoryRoutes(deps),
         CheckpointRoutes(deps),
+        OutputRoutes(deps),
         CostRoutes(deps),
+        TaskRoutes(deps),
+        DatasetRoutes(deps),
+        TemplateRoutes(deps),
+        ShardRoutes(deps),
         PlanningRoutes(deps),
         PriceRoutes(deps),
         PredictionRoutes(deps),
         RecommendationRoutes(deps),
         PeopleRoutes(deps),
+        HostRoutes(deps),
         ObjectRoutes(deps),
         SystemRoutes(deps, app, shutdown),
         TrainingRoutes(deps),
+        WorkflowRoutes(deps),
     ):
         routes.add_to(app.router)
     live = LiveRoutes(deps, pulse, shutdown)
     for path in ("/v1/jobs/{job_id}/stream", "/api/v1/training/{job_id}/stream"):
         app.router.routes.append(GuardedSocket(door, path, live.stream))
+    channels = ChannelRoutes(deps)
+    app.router.routes.append(GuardedSocket(door, "/v1/jobs/{job_id}/channel", channels.person))
+    app.router.routes.append(GuardedSocket(door, "/agent/v1/channels/{channel_id}", channels.agent))
     _check_table(app.routes)
     add_handlers(app)
     app.add_middleware(Guard, settings=deps.settings, shutdown=shutdown)

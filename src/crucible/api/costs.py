@@ -1,6 +1,6 @@
 """What a job costs: so far, per hour, still to come, and every stretch and posting behind it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,11 +13,9 @@ from crucible.api.door import principal
 from crucible.api.reply import json_reply
 from crucible.api.routing import add, job_id_of
 from crucible.core.costs import Expected, costs, done_of, ran_hours, remaining
-from crucible.core.ledger import accrued
 from crucible.model.ids import JobId
-from crucible.model.units import MicroUsd, micro_usd
-from crucible.ports.clock import Clock
-from crucible.ports.store import Store
+from crucible.model.ledger import Posting, Usage
+from crucible.model.units import micro_usd
 from crucible.wire import costs as wire
 
 
@@ -32,13 +30,21 @@ class CostRoutes:
         """What it has cost, by kind and machine, with every interval and posting; what the rest is likely to cost."""
         store, now = self._deps.store, self._deps.clock.now()
         job = await self._deps.service.find(principal(request), job_id_of(job_id))
-        usages, postings = await store.job_usages(job.id), await store.job_postings(job.id)
+        usages, postings = await self._charges(job.id)
         rest = None
         if not job.status.is_terminal:
             tasks, attempts = await store.job_tasks(job.id), await store.job_attempts(job.id)
             done = done_of(await store.progress(job.id), attempts, len(tasks))
             rest = remaining(done, ran_hours(attempts, now), expected_of(await store.plan(job.id)), usages)
-        return json_reply(cost_views.job_costs(job, costs(usages, now), rest, usages, postings, now))
+        return json_reply(cost_views.job_costs(job, costs(usages, now, postings), rest, usages, postings, now))
+
+    async def _charges(self, job_id: JobId) -> tuple[Sequence[Usage], Sequence[Posting]]:
+        """Of a workflow: of the jobs of its steps."""
+        store = self._deps.store
+        workflows = await store.workflows([job_id])
+        ids = [job_id, *(workflows[job_id].children if job_id in workflows else ())]
+        usages = [usage for each in ids for usage in await store.job_usages(each)]
+        return usages, [posting for each in ids for posting in await store.job_postings(each)]
 
 
 def expected_of(plan: Mapping[str, Any] | None) -> Expected | None:
@@ -52,15 +58,3 @@ def expected_of(plan: Mapping[str, Any] | None) -> Expected | None:
         hours_high=chosen.get("hours_p90") or hours,
         per_hour=micro_usd(chosen.get("total_per_hour_usd") or 0),
     )
-
-
-async def so_far(store: Store, clock: Clock, posted: Mapping[JobId, int]) -> Mapping[JobId, MicroUsd]:
-    """What jobs have cost up to now: `posted` already, and what still runs."""
-    now, total = clock.now(), dict(posted)
-    for usage in await store.open_usages_of(list(posted)):
-        total[usage.job_id] += accrued(usage, now)
-    return {job_id: MicroUsd(cost) for job_id, cost in total.items()}
-
-
-async def so_far_of(store: Store, clock: Clock, job_ids: Collection[JobId]) -> Mapping[JobId, MicroUsd]:
-    return await so_far(store, clock, await store.job_costs(job_ids))

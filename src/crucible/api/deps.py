@@ -5,15 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from crucible.core.offers import OfferTable
+from crucible.engine.channels import Channels
 from crucible.engine.checkpoint_desk import CheckpointDesk
+from crucible.engine.datasets import Datasets
 from crucible.engine.gateway import Gateway
 from crucible.engine.hub import Hub
+from crucible.engine.outputs import Outputs
 from crucible.engine.prices import PriceRefresher
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
+from crucible.engine.shard_outputs import ShardOutputs
+from crucible.engine.shards import ShardDesk
+from crucible.engine.templates import Templates
+from crucible.engine.trial_desk import TrialDesk
 from crucible.model.storage import PIECE_BYTES
 from crucible.ports.blobs import Blobs
 from crucible.ports.clock import Clock
+from crucible.ports.hosts import HostDesk
 from crucible.ports.objects import Method, Objects
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
@@ -42,7 +50,14 @@ class Deps:
     agents: Blobs  # the programs of machines elsewhere, by their digest
     service: Service
     gateway: Gateway
+    channels: Channels
     checkpoints: CheckpointDesk
+    datasets: Datasets
+    templates: Templates
+    trials: TrialDesk
+    outputs: Outputs
+    shards: ShardDesk
+    shard_outputs: ShardOutputs
     hub: Hub
     clock: Clock
     settings: ApiSettings
@@ -54,3 +69,5 @@ class Deps:
     enabled_places: Collection[str]  # the same as "aws/us-east-1"
     # By provider, one of each place that it sells in: a status and every problem in a sentence, for the operator.
     healths: Mapping[str, Sequence[Callable[[], Awaitable[Mapping[str, Any]]]]]
+    hosts: HostDesk | None = None  # where own hosts are kept
+    hosts_changed: Callable[[], None] = lambda: None  # there may be room for what waits

@@ -15,11 +15,12 @@ from crucible.api.access import SOCKET, Access, required
 from crucible.api.deps import Deps
 from crucible.api.errors import error_reply, same_words
 from crucible.model.errors import Forbidden, InvariantBroken, NotFound, PlatformError, Unauthenticated
-from crucible.model.ids import JobId, TokenId
+from crucible.model.ids import AttemptId, JobId, TokenId
 from crucible.model.record import Principal, Role
 
 _WHO = "crucible.who"
 _BEARER = "crucible.bearer"
+_ATTEMPT = "crucible.attempt"
 # A browser cannot set headers on a WebSocket: there the token comes as a subprotocol.
 _SUBPROTOCOL = "bearer."
 _ATTEMPT_PREFIX = "cra."
@@ -33,9 +34,14 @@ def principal(request: Request | WebSocket) -> Principal:
     return who
 
 
-def bearer(request: Request) -> str:
+def bearer(request: Request | WebSocket) -> str:
     """The token of an agent, on routes for agents; the gateway knows what it stands for."""
     return str(request.scope[_BEARER])
+
+
+def attempt_of(request: Request) -> AttemptId:
+    """Whose program is asking, on routes for workers."""
+    return AttemptId(str(request.scope[_ATTEMPT]))
 
 
 class Door:
@@ -49,6 +55,8 @@ class Door:
         token = scope[_BEARER] = _token(scope)
         if access is Access.NODE:
             await self._deps.gateway.authenticate(token)
+        elif access is Access.WORKER:
+            scope[_ATTEMPT] = await self._deps.gateway.attempt_principal(token)
         elif access is Access.ATTEMPT and token.startswith(_ATTEMPT_PREFIX):
             scope[_WHO] = await self._attempt(token, scope["path_params"].get("job_id", ""))
         elif access is not Access.ENROLMENT:

@@ -35,6 +35,7 @@ class HistoryRoutes:
         add(router, "GET", "/v1/jobs/{job_id}/artifacts", self.artifacts, rest.Artifacts)
         add(router, "GET", "/v1/jobs/{job_id}/attempts", self.attempts, rest.Attempts)
         add(router, "GET", "/v1/jobs/{job_id}/spec", self.spec, rest.Spec, responses=yaml)
+        add(router, "GET", "/v1/jobs/{job_id}/launch-script", self.launch_script, rest.LaunchScript)
         add(router, "GET", "/v1/jobs/{job_id}/plan", self.plan, rest.Plan)
         add(router, "GET", "/v1/jobs/{job_id}/why", self.why, rest.Explanation)
 
@@ -98,6 +99,17 @@ class HistoryRoutes:
             return json_reply({"spec_yaml": job.spec_yaml})
         return Response(job.spec_yaml, media_type="text/yaml")
 
+    async def launch_script(
+        self,
+        request: Request,
+        job_id: str,
+        rank: Annotated[int | None, Query(ge=0, lt=2**31, description="Only this one")] = None,
+        task: TaskIndex = 0,
+    ) -> Response:
+        """The bash script that starts it, for running it by hand; without secrets."""
+        script, is_placed = await self._deps.service.launch_script(principal(request), job_id_of(job_id), rank, task)
+        return json_reply({"script": script, "is_placed": is_placed})
+
     async def plan(self, request: Request, job_id: str) -> Response:
         """The plan it was submitted with: what was known and said then."""
         return json_reply(await self._deps.service.plan_of(principal(request), job_id_of(job_id)))
@@ -111,9 +123,8 @@ class HistoryRoutes:
 
 
 async def task_of(store: Store, job: Job, index: int) -> TaskId:
-    for task in await store.job_tasks(job.id):
-        if task.index == index:
-            return task.id
+    for task in await store.tasks_between(job.id, index, index + 1):
+        return task.id
     raise NotFound(f"job {job.id} has no task {index}", field="task")
 
 

@@ -5,17 +5,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from crucible.api import views
-from crucible.api.costs import so_far, so_far_of
 from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.reply import json_reply
 from crucible.api.routing import IdempotencyKey, add, described_query, job_id_of, queried
+from crucible.api.shards import shard_counts
+from crucible.engine.spending import so_far, so_far_of
 from crucible.model.errors import InvalidRequest
 from crucible.model.ids import Digest
 from crucible.model.job import Job, JobStatus
 from crucible.model.record import Role
 from crucible.ports.store import JobQuery
 from crucible.wire import rest
+from crucible.wire.workflows import Again
 
 
 class JobRoutes:
@@ -45,12 +47,16 @@ class JobRoutes:
             status=_statuses(asked.status),
             user_id=None if who.role is Role.ADMIN else who.user_id,
             name=asked.name or None,
+            parent=job_id_of(asked.parent) if asked.parent else None,
+            with_steps=asked.steps,
             limit=asked.limit,
             cursor=asked.cursor or None,
         )
         page = await self._deps.store.jobs(query)
         posted = {item.id: item.cost_running_microusd for item in page.items}
-        return json_reply(views.page(page, await so_far(self._deps.store, self._deps.clock, posted)))
+        workflows = await self._deps.store.workflows(list(posted))
+        costs = await so_far(self._deps.store, self._deps.clock, posted, workflows)
+        return json_reply(views.page(page, costs, workflows))
 
     async def submit(self, request: Request, body: rest.Submit, idempotency_key: IdempotencyKey = None) -> Response:
         """The same Idempotency-Key with the same spec is the same job."""
@@ -75,9 +81,12 @@ class JobRoutes:
     async def release(self, request: Request, job_id: str) -> Response:
         return json_reply(views.changed(await self._deps.service.release(principal(request), job_id_of(job_id))))
 
-    async def retry(self, request: Request, job_id: str, idempotency_key: IdempotencyKey = None) -> Response:
-        """A new job that runs the same from the beginning."""
-        job = await self._deps.service.retry(principal(request), job_id_of(job_id), idempotency_key)
+    async def retry(
+        self, request: Request, job_id: str, body: Again | None = None, idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        """A new job that runs the same from the beginning; a workflow may begin with one of its steps."""
+        who, first = principal(request), None if body is None else body.from_step
+        job = await self._deps.service.retry(who, job_id_of(job_id), idempotency_key, from_step=first)
         return json_reply(views.submitted(job), 201)
 
     async def resume(self, request: Request, job_id: str, idempotency_key: IdempotencyKey = None) -> Response:
@@ -89,8 +98,10 @@ class JobRoutes:
 async def described(deps: Deps, job: Job) -> dict[str, object]:
     store = deps.store
     came = await store.prediction(job.id) if job.status.is_terminal else None
-    costs = await so_far_of(store, deps.clock, [job.id])
-    return views.job_view(job, await store.job_tasks(job.id), await store.progress(job.id), came, costs[job.id])
+    cost, workflows = (await so_far_of(store, deps.clock, [job.id]))[job.id], await store.workflows([job.id])
+    tries, progress = await store.tries(job.id), await store.job_progress(job.id)
+    view = views.job_view(job, tries, progress, came, cost, await shard_counts(deps, job, cost))
+    return view if job.id not in workflows else views.workflow_job(view, workflows[job.id])
 
 
 def _statuses(text: str) -> frozenset[JobStatus]:

@@ -6,7 +6,7 @@ nothing but what it was asked for and takes no messages."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,13 +18,13 @@ from crucible.api.door import principal
 from crucible.api.history import task_of
 from crucible.api.pulse import Pulse, Seen
 from crucible.api.reply import encoded
-from crucible.api.routing import job_id_of
+from crucible.api.routing import job_id_of, number_in
 from crucible.api.shutdown import Shutdown
 from crucible.model.errors import InvalidRequest, PlatformError
 from crucible.model.ids import TaskId
 from crucible.model.job import Job
-from crucible.model.record import Progress
 from crucible.ports.store import LoggedEvent
+from crucible.ports.trials import JobProgress
 
 PIECE_BYTES = 64 << 10
 PROTOCOL = "crucible.v1"
@@ -57,10 +57,10 @@ class LiveRoutes:
     async def stream(self, socket: WebSocket) -> None:
         job = await self._deps.service.find(principal(socket), job_id_of(socket.path_params["job_id"]))
         query = socket.query_params
-        task_id = await task_of(self._deps.store, job, _number(query, "task", 0))
+        task_id = await task_of(self._deps.store, job, number_in(query, "task", 0))
         cursor = _cursor(query.get("cursor"))
         if "tail" in query and not query.get("cursor"):
-            cursor = replace(cursor, log=await self._deps.streams.tail_offset(task_id, _number(query, "tail", 0)))
+            cursor = replace(cursor, log=await self._deps.streams.tail_offset(task_id, number_in(query, "tail", 0)))
         await socket.accept(subprotocol=_subprotocol(socket))
         watch = asyncio.ensure_future(_gone(socket))
         try:
@@ -99,7 +99,7 @@ class Telling:
         self.is_over = False
         self._version = -1
         self._state: tuple[object, ...] | None = None
-        self._progress: Sequence[Progress] = ()
+        self._progress: JobProgress | None = None
         self._cost: Mapping[str, Any] | None = None
 
     async def news(self, seen: Seen) -> AsyncIterator[dict[str, Any]]:
@@ -165,13 +165,6 @@ def _cursor(text: str | None) -> Cursor:
     if match is None:
         raise InvalidRequest("the cursor is not one of ours; send the last one you got, or none", field="cursor")
     return Cursor(*(int(part) for part in match.groups()))
-
-
-def _number(query: Mapping[str, str], name: str, default: int) -> int:
-    text = query.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 6:
-        raise InvalidRequest(f"{name} is a number from 0 on", field=name)
-    return int(text)
 
 
 def _subprotocol(socket: WebSocket) -> str | None:

@@ -34,7 +34,7 @@ class PlanningRoutes:
 
     async def validate(self, request: Request, body: rest.SpecOnly) -> Response:
         """Timeless: a deadline that has passed is a warning here, and refused at submit."""
-        loaded = specs.load(body.spec_yaml)
+        loaded = specs.load(await self._deps.templates.resolved(body.spec_yaml))
         return json_reply({"valid": True, "warnings": [encode(problem) for problem in loaded.warnings]})
 
     async def has_package(self, request: Request, digest: str) -> Response:

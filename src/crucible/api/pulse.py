@@ -3,17 +3,16 @@ another server hears no news here, so what is known is looked at again after a m
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crucible.api.costs import so_far_of
 from crucible.engine.hub import Hub
+from crucible.engine.spending import so_far_of
 from crucible.model.ids import JobId
 from crucible.model.job import Job
-from crucible.model.record import Progress
 from crucible.model.units import MicroUsd
 from crucible.ports.clock import Clock
 from crucible.ports.store import Store
+from crucible.ports.trials import JobProgress
 
 # How long news of another server may go unnoticed.
 LOOK_AGAIN_S = 2.0
@@ -27,7 +26,7 @@ class Seen:
     counter: int  # of the hub, before the look: news since then have a larger one
     at: float
     job: Job
-    progress: Sequence[Progress]
+    progress: JobProgress | None
     cost: MicroUsd  # so far …
     cost_at: float  # … then
 
@@ -65,7 +64,7 @@ class Pulse:
 
     async def _read(self, job_id: JobId, before: Seen | None) -> Seen:
         counter, at = self._hub.counter(job_id), self._clock.monotonic()
-        job, progress = await self._store.job(job_id), await self._store.progress(job_id)
+        job, progress = await self._store.job(job_id), await self._store.job_progress(job_id)
         if before is not None and at - before.cost_at < ADD_UP_AGAIN_S:
             return Seen(counter, at, job, progress, before.cost, before.cost_at)
         costs = await so_far_of(self._store, self._clock, [job_id])

@@ -1,7 +1,7 @@
 """How handlers become routes: one place that says what every operation answers and how its errors look."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Header, Query
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from crucible.model.errors import NotFound
+from crucible.model.errors import InvalidRequest, NotFound
 from crucible.model.ids import JobId
 from crucible.wire import rest
 
@@ -79,3 +79,11 @@ def job_id_of(text: str) -> JobId:
     if not _JOB_ID.fullmatch(text):
         raise NotFound("no such job")
     return JobId(text)
+
+
+def number_in(query: Mapping[str, str], name: str, default: int) -> int:
+    """For a WebSocket, whose query nobody checks otherwise."""
+    text = query.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 6:
+        raise InvalidRequest(f"{name} is a number from 0 on", field=name)
+    return int(text)

@@ -11,11 +11,12 @@ from crucible.model.attempt import Attempt, Rank
 from crucible.model.ids import JobId, LeaseId, OrderId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
-from crucible.model.record import Artifact, Prediction, Progress, Token, User
-from crucible.model.task import Task
+from crucible.model.record import Artifact, Prediction, Token, User
 from crucible.model.units import MicroUsd, usd
 from crucible.ports.store import JobPage, JobSummary, LoggedEvent
 from crucible.ports.streams import LogLine, MetricPoint
+from crucible.ports.trials import JobProgress, Tries
+from crucible.ports.workflows import Shape
 
 
 def submitted(job: Job) -> dict[str, Any]:
@@ -27,9 +28,14 @@ def changed(job: Job) -> dict[str, Any]:
 
 
 def job_view(
-    job: Job, tasks: Sequence[Task], progress: Sequence[Progress], came: Prediction | None, so_far: MicroUsd
+    job: Job,
+    tries: Tries,
+    progress: JobProgress | None,
+    came: Prediction | None,
+    so_far: MicroUsd,
+    shards: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """`so_far`: what it has cost."""
+    """`so_far`: what it has cost; `shards`: how far it is, of a job that works on items."""
     return {
         "id": job.id,
         "name": job.name,
@@ -45,9 +51,12 @@ def job_view(
         "gpus": job.gpus,
         "priority": job.priority,
         "progress": progress_view(progress),
-        "attempts": attempt_counts(tasks),
+        "attempts": attempt_counts(tries),
         "origin": job.origin,
         "lineage": job.lineage,
+        "parent": job.parent,
+        "step": job.step,
+        "steps": 0,
         "deadline": job.deadline_at,
         "budget_usd": None if job.budget_microusd is None else usd(job.budget_microusd),
         "user_id": job.user_id,
@@ -55,7 +64,20 @@ def job_view(
         "project": job.project,
         "code_digest": job.code_digest,
         "prediction": None if came is None else prediction(came),
+        "shards": shards,
     }
+
+
+def workflow_job(view: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """The view of a job that is a workflow: how far it is, is told by its steps."""
+    progress = {
+        "step": shape.ended,
+        "total_steps": shape.steps,
+        "fraction": shape.ended / shape.steps,
+        "at": view["timestamps"]["updated_at"],
+        "metrics": {},
+    }
+    return {**view, "steps": shape.steps, "progress": progress}
 
 
 def prediction(came: Prediction) -> dict[str, Any]:
@@ -98,32 +120,27 @@ def timestamps(job: Job) -> dict[str, Any]:
     }
 
 
-def attempt_counts(tasks: Sequence[Task]) -> dict[str, int]:
-    return {
-        "started": sum(task.attempts for task in tasks),
-        "failures": sum(task.failures for task in tasks),
-        "losses": sum(task.losses for task in tasks),
-    }
+def attempt_counts(tries: Tries) -> dict[str, int]:
+    return {"started": tries.started, "failures": tries.failures, "losses": tries.losses}
 
 
-def progress_view(progress: Sequence[Progress]) -> dict[str, Any] | None:
+def progress_view(progress: JobProgress | None) -> dict[str, Any] | None:
     """Of one task as it reported it; of several, the share done and the newest moment."""
-    if not progress:
+    if progress is None:
         return None
-    newest = max(progress, key=lambda one: one.at)
-    if len(progress) == 1:
-        step, total, fraction = newest.step, newest.total_steps, newest.fraction
-    else:
-        step = total = None
-        fraction = sum(one.fraction or 0.0 for one in progress) / len(progress)
+    newest = progress.newest
+    step, total, fraction = newest.step, newest.total_steps, newest.fraction
+    if progress.tasks > 1:
+        step, total, fraction = None, None, progress.done / progress.tasks
     return {"step": step, "total_steps": total, "fraction": fraction, "at": newest.at, "metrics": newest.metrics}
 
 
-def page(found: JobPage, costs: Mapping[JobId, MicroUsd]) -> dict[str, Any]:
-    return {"items": [brief(item, costs[item.id]) for item in found.items], "next_cursor": found.next_cursor}
+def page(found: JobPage, costs: Mapping[JobId, MicroUsd], workflows: Mapping[JobId, Shape]) -> dict[str, Any]:
+    items = [brief(item, costs[item.id], workflows.get(item.id)) for item in found.items]
+    return {"items": items, "next_cursor": found.next_cursor}
 
 
-def brief(item: JobSummary, so_far: MicroUsd) -> dict[str, Any]:
+def brief(item: JobSummary, so_far: MicroUsd, shape: Shape | None = None) -> dict[str, Any]:
     return {
         "id": item.id,
         "name": item.name,
@@ -136,7 +153,7 @@ def brief(item: JobSummary, so_far: MicroUsd) -> dict[str, Any]:
         "provider": item.selected_provider,
         "region": item.selected_region,
         "cost_usd": usd(so_far),
-        "progress": item.progress,
+        "progress": item.progress if shape is None else shape.ended / shape.steps,
         "created_at": item.created_at,
         "started_at": item.started_at,
         "finished_at": item.finished_at,

@@ -12,16 +12,25 @@ from crucible.ports.objects import Objects
 
 class ObjectStorage:
     def __init__(
-        self, door: FileDoor, environ: Mapping[str, str], *, endpoints: Sequence[str] = (), own: Address | None = None
+        self,
+        door: FileDoor,
+        environ: Mapping[str, str],
+        *,
+        endpoints: Sequence[str] = (),
+        own: Address | None = None,
+        regions: Sequence[Address] = (),
     ) -> None:
-        """`endpoints` are those that the operator allows, besides the clouds themselves and that of `own`, where the
-        server keeps what is its own. Raises InvalidRequest."""
+        """`endpoints` are those that the operator allows, besides the clouds themselves and those of `own` and
+        `regions`, where the server keeps what is its own. Raises InvalidRequest."""
         self._door = door
         self._environ = environ
         self.endpoints = Endpoints(endpoints)
-        named = endpoint_of(own, environ) if own else None
-        if own and named and not (own.host and self.endpoints.knows(own.host)):  # http or https, as it was listed
-            self.endpoints = Endpoints([*endpoints, named])
+        allowed = list(endpoints)
+        for address in (*([own] if own else []), *regions):
+            named = endpoint_of(address, environ)
+            if named and not (address.host and self.endpoints.knows(address.host)):  # http or https, as it was listed
+                allowed.append(named)
+        self.endpoints = Endpoints(allowed)
         self._buckets: dict[tuple[Scheme, str, str], Bucket] = {}
 
     def open(self, address: Address) -> Objects:

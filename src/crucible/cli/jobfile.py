@@ -19,10 +19,15 @@ class JobFile:
     text: str
     spec: JobSpec
     warnings: Sequence[specs.Problem]
+    root: Path | None = None  # where its paths start from, if not from its own folder
 
     @property
     def folder(self) -> Path:
-        return Path.cwd() if self.name == STDIN else Path(self.name).absolute().parent
+        return self.root or folder_of(self.name)
+
+
+def folder_of(file: str) -> Path:
+    return Path.cwd() if file == STDIN else Path(file).absolute().parent
 
 
 def read_bytes(file: str) -> bytes:

@@ -22,9 +22,11 @@ class Listing:
     client: Client
     status: tuple[str, ...]  # empty: any
     limit: int
+    with_steps: bool = False
 
     def read(self) -> list[JobBrief]:
-        return list(self.client.all_jobs(status=",".join(self.status) or None, limit=self.limit))
+        status = ",".join(self.status) or None
+        return list(self.client.all_jobs(status=status, steps=self.with_steps, limit=self.limit))
 
 
 def show(out: Out, jobs: Sequence[JobBrief], *, is_everything: bool) -> None:

@@ -36,6 +36,9 @@ def example(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+task_option = click.option(
+    "--task", type=click.IntRange(0, 999_999), metavar="N", help="Of a job with many: that task.  [default: 0]"
+)
 job_argument = click.argument("job", metavar="JOB", shell_complete=lambda *_: _jobs(_[2]))
 jobs_argument = click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=lambda *_: _jobs(_[2]))
 

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 FORMATS = ("table", "wide", "json", "yaml")
@@ -20,6 +20,11 @@ _STATUS = {
     "completed": "green",
     "failed": "red",
     "cancelled": "dim",
+    # of tasks
+    "waiting": "yellow",
+    "stopped": "dim",
+    "skipped": "dim",
+    "reused": "green",
 }
 
 
@@ -66,6 +71,14 @@ class Out:
     def raw(self, text: str) -> None:
         """Without a line's end of its own."""
         self._stdout.write(text)
+
+    def bytes(self, pieces: Iterable[bytes]) -> None:
+        """As they are."""
+        self._stdout.flush()
+        target = self._stdout.buffer
+        for piece in pieces:
+            target.write(piece)
+        target.flush()
 
     def live(self, text: str) -> None:
         """At once: somebody may be watching."""

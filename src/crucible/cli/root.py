@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     section: str
 
 
-SUBMIT, LOOK, CHANGE, SETUP = "Run", "Look", "Change", "Set up"
+SUBMIT, LOOK, REACH, CHANGE, SETUP = "Run", "Look", "Reach", "Change", "Set up"
 
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit:submit", "Run a job: show the plan, ask, send it, follow its log", SUBMIT),
@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "prices": Entry("prices:prices", "Prices: what they are and how old, whence, and how they went", SUBMIT),
     "recommend": Entry("recommend:recommend", "Say what a script needs and where it should run", SUBMIT),
     "validate": Entry("validate:validate", "Check job files without a server", SUBMIT),
+    "template": Entry("templates:template", "Jobs to fill in", SUBMIT),
     "spec": Entry("spec:spec", "Print an example job file, or the schema for an editor", SUBMIT),
     "ps": Entry("ps:ps", "List jobs", LOOK),
     "describe": Entry("describe:describe", "Everything about one job", LOOK),
@@ -35,12 +36,27 @@ COMMANDS: dict[str, Entry] = {
     "logs": Entry("logs:logs", "Print or follow what a job wrote", LOOK),
     "events": Entry("events:events", "What happened to a job, and when", LOOK),
     "metrics": Entry("metrics:metrics", "What a job measured: loss, accuracy, speed", LOOK),
+    "tasks": Entry("tasks:tasks", "The tasks of a job: what each was given, how far it is, where it runs", LOOK),
+    "sweep": Entry("sweep:sweep", "How a hyper-parameter search stands, its best trial, its trials drawn", LOOK),
+    "eval": Entry("evaluation:evaluation", "The table of an evaluation: models, datasets, a baseline", LOOK),
     "wait": Entry("wait:wait", "Wait for a job; the exit code says how it ended", LOOK),
     "accuracy": Entry("accuracy:accuracy", "How far estimates were from what jobs took", LOOK),
     "costs": Entry("costs:costs", "What a job costs: so far, per hour, and what is still to come", LOOK),
     "checkpoints": Entry("checkpoints:checkpoints", "List, fetch, check and remove checkpoints", LOOK),
+    "outputs": Entry("outputs:outputs", "List and fetch what the tasks of a job have left", LOOK),
+    "launch-script": Entry(
+        "launch_script:launch_script", "Print the script that starts a job, to run it by hand", LOOK
+    ),
+    "dataset": Entry("datasets:dataset", "Add, list, show and remove datasets", LOOK),
+    "results": Entry("shards:results", "What came of a job's items, in their order; or what failed", LOOK),
+    "shards": Entry("shards:shards", "How far a job is with its items, shard by shard", LOOK),
+    "workflow": Entry("workflow:workflow", "Draw the steps of a workflow, and what became of each", LOOK),
     "artifacts": Entry("records:artifacts", "Files a job has left behind", LOOK),
     "nodes": Entry("nodes:nodes", "Machines that work or could work", LOOK),
+    "ssh": Entry("visit:ssh", "Open a shell where a rank runs", REACH),
+    "exec": Entry("visit:exec_command", "Run a command where a rank runs", REACH),
+    "cp": Entry("cp:cp", "Copy a file or folder to or from a running job", REACH),
+    "port-forward": Entry("forward:port_forward", "Reach a port of a rank's machine at a port of this computer", REACH),
     "cancel": Entry("control:cancel", "Stop jobs for good", CHANGE),
     "hold": Entry("control:hold", "Stop jobs until they are released", CHANGE),
     "release": Entry("control:release", "Let held jobs go on", CHANGE),
@@ -49,6 +65,7 @@ COMMANDS: dict[str, Entry] = {
     "server": Entry("server:server", "Run, start, stop or look at the local server", SETUP),
     "login": Entry("account:login", "Use a server that runs elsewhere", SETUP),
     "logout": Entry("account:logout", "Forget that server and use the local one again", SETUP),
+    "hosts": Entry("hosts:hosts", "Your own computers, reached over SSH: add, list, check, drain, remove", SETUP),
     "token": Entry("token:token", "Make, list and revoke access tokens", SETUP),
     "user": Entry("user:user", "Make and list users (admins)", SETUP),
     "lab": Entry("crucible.lab.commands:lab_command", "A cloud on this computer that costs nothing", SETUP),
@@ -79,7 +96,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, COMMANDS))
-        for section in (SUBMIT, LOOK, CHANGE, SETUP):
+        for section in (SUBMIT, LOOK, REACH, CHANGE, SETUP):
             listed = [(name, entry) for name, entry in COMMANDS.items() if entry.section == section]
             with formatter.section(section):
                 formatter.write_dl([(name.ljust(widest), entry.summary + _also(name)) for name, entry in listed])

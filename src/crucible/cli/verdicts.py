@@ -20,10 +20,19 @@ class Verdict(NamedTuple):
         return listed if is_quiet or not self.valid else [*listed, f"{self.file}: ok"]
 
 
+def offline(job: jobfile.JobFile) -> jobfile.JobFile:
+    """With its template, if that comes with Crucible; another one only the server has."""
+    from crucible import templates
+    from crucible.cli.templating import filled_in, shipped
+
+    name = job.spec.template
+    return filled_in(job, shipped(name)) if name in templates.names() else job
+
+
 def check(file: str) -> Verdict:
     """Never raises: the next file must be looked at too."""
     try:
-        found = jobfile.read(file)
+        found = offline(jobfile.read(file))
     except InvalidSpec as error:
         return Verdict(file, False, list(error.details["problems"]), [])
     except OSError as error:

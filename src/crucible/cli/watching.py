@@ -9,9 +9,10 @@ import click
 from crucible.cli import exits
 from crucible.cli.logprint import LogPrinter
 from crucible.cli.output import Out
+from crucible.cli.step_logs import StepLogs
 from crucible.cli.views.events import what
 from crucible.client.api import Client
-from crucible.client.shapes import JobView
+from crucible.client.shapes import JobView, LogRecord
 from crucible.client.watching import new_events, wait_for_end
 from crucible.model.errors import PlatformError
 
@@ -27,14 +28,24 @@ def follow(out: Out, connect: Callable[[], Client], job_id: str, *, is_told: boo
         narrator = threading.Thread(target=_narrate, args=(second, job_id, out), daemon=True)
         if is_told and not out.quiet:
             narrator.start()
-        printer = LogPrinter(out, ranks=lambda: count_ranks(client, job_id), is_live=True)
-        for record in client.logs(job_id, follow=True, on_trouble=out.trouble):
-            printer.print(record)
-        printer.end()
+        _print_log(out, client, job_id)
         job = wait_for_end(client, job_id, on_trouble=out.trouble)
         if narrator.is_alive():
             narrator.join(NARRATOR_ENDS_WITHIN_S)
         return job
+
+
+def _print_log(out: Out, client: Client, job_id: str) -> None:
+    def show(of_job: str, records: Iterator[LogRecord]) -> None:
+        printer = LogPrinter(out, ranks=lambda: count_ranks(client, of_job), is_live=True)
+        for record in records:
+            printer.print(record)
+        printer.end()
+
+    if client.job(job_id).get("steps"):
+        StepLogs(out, client, job_id).print(show, is_followed=True)
+    else:
+        show(job_id, client.logs(job_id, follow=True, on_trouble=out.trouble))
 
 
 @contextmanager

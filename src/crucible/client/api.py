@@ -2,12 +2,25 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any, Self, cast
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
-from crucible.client import cost_shapes, price_shapes, shapes
+from crucible.client import (
+    cost_shapes,
+    dataset_shapes,
+    output_shapes,
+    price_shapes,
+    shapes,
+    shard_shapes,
+    template_shapes,
+    trial_shapes,
+    workflow_shapes,
+)
 from crucible.client.endpoint import Endpoint
 from crucible.client.errors import ConnectionLost, from_reply
 from crucible.client.following import LogReader, OnTrouble, Patience
@@ -15,12 +28,24 @@ from crucible.client.shapes import TERMINAL
 from crucible.client.transport import Query, Stream, Transport
 from crucible.client.watching import updates, wait_for_end
 
+if TYPE_CHECKING:
+    from crucible.agent.websocket import WebSocket
+    from crucible.client import talking
+    from crucible.client.tree_download import OnGot
+    from crucible.client.upload import OnSent
+    from crucible.model.dataset_tree import Stowed
+
 __all__ = ["PAGE", "TERMINAL", "Client"]
 
 # What the server gives in one page at most.
 PAGE = 200
+TASK_PAGE = 1000
 # The server tells of each few objects that it has read; one may be the whole file of a folder.
 VERIFY_IDLE_S = 600.0
+# Storage may be slow to give the next piece.
+OUTPUT_IDLE_S = 120.0
+# Hosts are reached before they are registered; one may take half a minute to say what it has.
+HOSTS_TIMEOUT_S = 120.0
 
 
 class Client:
@@ -68,19 +93,41 @@ class Client:
         return cast(shapes.JobView, self._http.call("GET", _job(job_id)))
 
     def jobs(
-        self, *, status: str | None = None, name: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        status: str | None = None,
+        name: str | None = None,
+        parent: str | None = None,
+        steps: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> shapes.JobPage:
-        query: Query = {"status": status, "name": name, "limit": limit, "cursor": cursor}
+        """Jobs of steps are there only with `steps`, or as those of the workflow `parent`."""
+        query: Query = {
+            "status": status,
+            "name": name,
+            "parent": parent,
+            "steps": steps or None,
+            "limit": limit,
+            "cursor": cursor,
+        }
         return cast(shapes.JobPage, self._http.call("GET", "/v1/jobs", query=query))
 
     def all_jobs(
-        self, *, status: str | None = None, name: str | None = None, limit: int | None = None
+        self,
+        *,
+        status: str | None = None,
+        name: str | None = None,
+        parent: str | None = None,
+        steps: bool = False,
+        limit: int | None = None,
     ) -> Iterator[shapes.JobBrief]:
         """Newest first, page by page, at most `limit`."""
         cursor: str | None = None
         left = limit
         while left is None or left > 0:
-            page = self.jobs(status=status, name=name, limit=min(PAGE, left or PAGE), cursor=cursor)
+            most = min(PAGE, left or PAGE)
+            page = self.jobs(status=status, name=name, parent=parent, steps=steps, limit=most, cursor=cursor)
             yield from page["items"][:left]
             left = None if left is None else left - len(page["items"])
             cursor = page["next_cursor"]
@@ -109,20 +156,19 @@ class Client:
     def release(self, job_id: str) -> shapes.Changed:
         return self._change(job_id, "release")
 
-    def retry(self, job_id: str) -> shapes.Submitted:
-        """A new job that starts anew."""
-        return self._again(job_id, "retry")
+    def retry(self, job_id: str, *, from_step: str | None = None) -> shapes.Submitted:
+        """A new job that starts anew; a workflow, with one of its steps: the results of the others are taken over."""
+        return self._again(job_id, "retry", None if from_step is None else {"from_step": from_step})
 
     def resume(self, job_id: str) -> shapes.Submitted:
         """A new job that goes on from the newest valid checkpoint."""
         return self._again(job_id, "resume")
 
-    def _again(self, job_id: str, verb: str) -> shapes.Submitted:
+    def _again(self, job_id: str, verb: str, body: Any = None) -> shapes.Submitted:
         """With a key of its own, so that asking again after a lost answer makes no second job."""
         headers = {"Idempotency-Key": os.urandom(16).hex()}
-        return cast(
-            shapes.Submitted, self._http.call("POST", f"{_job(job_id)}/{verb}", headers=headers, is_repeatable=True)
-        )
+        said = self._http.call("POST", f"{_job(job_id)}/{verb}", body=body, headers=headers, is_repeatable=True)
+        return cast(shapes.Submitted, said)
 
     # --- what a job did --------------------------------------------------------------------------
 
@@ -146,24 +192,30 @@ class Client:
         since: str | None = None,
         rank: int | None = None,
         attempt: int | None = None,
+        task: int | None = None,
         on_trouble: OnTrouble | None = None,
     ) -> Iterator[shapes.LogRecord]:
-        """Lines in order. Survives broken connections and server restarts: no line is lost, none comes twice."""
-        query: Query = {"offset": offset, "tail": tail, "since": since, "rank": rank, "attempt": attempt}
+        """Lines in order, of the first task if none is named. Survives broken connections and server restarts: no line
+        is lost, none comes twice."""
+        query: Query = {"offset": offset, "tail": tail, "since": since, "rank": rank, "attempt": attempt, "task": task}
         return LogReader(self, job_id, query, Patience(on_trouble=on_trouble)).lines(follow=follow)
 
     def open_log(self, job_id: str, query: Query, idle_s: float) -> AbstractContextManager[Stream]:
         return self._http.stream(f"{_job(job_id)}/logs", query, idle_s=idle_s)
 
-    def metrics(self, job_id: str, *, offset: int = 0) -> shapes.MetricPage:
-        return cast(shapes.MetricPage, self._http.call("GET", f"{_job(job_id)}/metrics", query={"offset": offset}))
+    def metrics(self, job_id: str, *, offset: int = 0, task: int | None = None) -> shapes.MetricPage:
+        query: Query = {"offset": offset, "task": task}
+        return cast(shapes.MetricPage, self._http.call("GET", f"{_job(job_id)}/metrics", query=query))
 
-    def checkpoints(self, job_id: str) -> list[shapes.Checkpoint]:
-        return cast(list[shapes.Checkpoint], self._items(f"{_job(job_id)}/checkpoints"))
+    def checkpoints(self, job_id: str, *, task: int | None = None) -> list[shapes.Checkpoint]:
+        """Of one task, the first if none is named."""
+        said = self._http.call("GET", f"{_job(job_id)}/checkpoints", query={"task": task})
+        return cast(list[shapes.Checkpoint], said["items"])
 
-    def checkpoint_files(self, job_id: str, step: int) -> shapes.CheckpointFiles:
+    def checkpoint_files(self, job_id: str, step: int, *, task: int | None = None) -> shapes.CheckpointFiles:
         """Its files, and addresses of the bytes that hold for an hour."""
-        return cast(shapes.CheckpointFiles, self._http.call("GET", f"{_checkpoint(job_id, step)}/files"))
+        said = self._http.call("GET", f"{_checkpoint(job_id, step)}/files", query={"task": task})
+        return cast(shapes.CheckpointFiles, said)
 
     def verify_checkpoint(
         self, job_id: str, step: int, on_progress: Callable[[shapes.Verified], None] | None = None
@@ -182,16 +234,63 @@ class Client:
             raise ConnectionLost("the check broke off before its end; ask again")
         return cast(shapes.Verified, last)
 
-    def get_checkpoint(self, job_id: str, step: int, folder: str | os.PathLike[str]) -> str:
+    def get_checkpoint(self, job_id: str, step: int, folder: str | os.PathLike[str], *, task: int | None = None) -> str:
         """Fetches it into a new folder `step-…` below `folder`, checks every byte, and returns the path. If that fails,
         nothing is left there."""
         from crucible.client.download import Download
 
-        return Download(lambda: self.checkpoint_files(job_id, step)).into(os.fspath(folder))
+        return Download(lambda: self.checkpoint_files(job_id, step, task=task)).into(os.fspath(folder))
 
     def remove_checkpoint(self, job_id: str, step: int) -> None:
         """Refused for the newest two of a job that is not over."""
         self._http.call("DELETE", _checkpoint(job_id, step))
+
+    def outputs(self, job_id: str) -> list[output_shapes.Output]:
+        """Of every task that has left something, in their order."""
+        found: list[output_shapes.Output] = []
+        cursor: str | None = None
+        while True:
+            page = self._http.call("GET", f"{_job(job_id)}/outputs", query={"limit": PAGE, "cursor": cursor})
+            found += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+    def output_tree(self, job_id: str, task: int = 0, *, first: int = 0) -> output_shapes.OutputView:
+        """Its manifest and its objects from number `first` on, under addresses that hold for an hour."""
+        path = f"{_job(job_id)}/outputs/{int(task)}"
+        return cast(output_shapes.OutputView, self._http.call("GET", path, query={"first": first}))
+
+    def get_output(
+        self, job_id: str, task: int, folder: str | os.PathLike[str], *, on_got: "OnGot | None" = None
+    ) -> str:
+        """Fetches it into a new folder `task-…` below `folder`, checks every byte, and returns the path. Broken off, it
+        leaves no such folder, and the same call goes on."""
+        from crucible.client.tree_download import TreeDownload
+
+        def ask(first: int) -> output_shapes.OutputView:
+            return self.output_tree(job_id, task, first=first)
+
+        return str(TreeDownload(ask, on_got or (lambda got: None)).into(Path(folder)))
+
+    def shards(
+        self, job_id: str, *, after: int = -1, limit: int = 100, state: str | None = None
+    ) -> shard_shapes.ShardPage:
+        """How far a job is with its items, and some of its shards."""
+        query: Query = {"after": after, "limit": limit, "state": state}
+        return cast(shard_shapes.ShardPage, self._http.call("GET", f"{_job(job_id)}/shards", query=query))
+
+    def results(self, job_id: str) -> Iterator[bytes]:
+        """What came of a job's items, in their order, as far as it is committed. Raises ConnectionLost if it breaks
+        off."""
+        with self._http.stream(f"{_job(job_id)}/results", {}, idle_s=OUTPUT_IDLE_S) as stream:
+            yield from stream.blocks()
+
+    def item_errors(self, job_id: str) -> Iterator[shard_shapes.ItemError]:
+        """Items that failed, in their order."""
+        with self._http.stream(f"{_job(job_id)}/errors", {}, idle_s=OUTPUT_IDLE_S) as stream:
+            for line in stream.lines():
+                yield cast(shard_shapes.ItemError, json.loads(line))
 
     def artifacts(self, job_id: str) -> list[shapes.Artifact]:
         return cast(list[shapes.Artifact], self._items(f"{_job(job_id)}/artifacts"))
@@ -203,9 +302,66 @@ class Client:
         """So far, per hour, still to come; by kind and machine; every interval and posting."""
         return cast(cost_shapes.JobCosts, self._http.call("GET", f"{_job(job_id)}/costs"))
 
+    def tasks(
+        self,
+        job_id: str,
+        *,
+        by_value: bool = False,
+        phase: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> trial_shapes.TaskPage:
+        """In the order of their index, or of a search the best first. `phase`: only these, with commas between."""
+        query: Query = {"order": "value" if by_value else "index", "phase": phase, "limit": limit, "cursor": cursor}
+        return cast(trial_shapes.TaskPage, self._http.call("GET", f"{_job(job_id)}/tasks", query=query))
+
+    def all_tasks(
+        self, job_id: str, *, by_value: bool = False, phase: str | None = None, limit: int | None = None
+    ) -> Iterator[trial_shapes.Task]:
+        """The same page by page, at most `limit`."""
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            size = TASK_PAGE if left is None else min(TASK_PAGE, left)
+            page = self.tasks(job_id, by_value=by_value, phase=phase, limit=size, cursor=cursor)
+            yield from page["items"]
+            left = None if left is None else left - len(page["items"])
+            cursor = page["next_cursor"]
+            if not cursor:
+                return
+
+    def sweep(self, job_id: str) -> trial_shapes.Sweep:
+        """How a search stands, and its best trial so far."""
+        return cast(trial_shapes.Sweep, self._http.call("GET", f"{_job(job_id)}/sweep"))
+
+    def evaluation(self, job_id: str) -> trial_shapes.Evaluation:
+        """The table of an evaluation, all of its models."""
+        found: trial_shapes.Evaluation | None = None
+        cursor: int | None = 0
+        while cursor is not None:
+            query: Query = {"limit": PAGE, "cursor": cursor}
+            page = cast(trial_shapes.Evaluation, self._http.call("GET", f"{_job(job_id)}/evaluation", query=query))
+            cursor = page["next_cursor"]
+            if found is None:
+                found = page
+            else:
+                found["rows"] += page["rows"]
+                found["metrics"] += [name for name in page["metrics"] if name not in found["metrics"]]
+        assert found is not None
+        return {**found, "next_cursor": None}
+
+    def workflow(self, job_id: str) -> workflow_shapes.Workflow:
+        """Its steps: what each needs, what became of it, and the job that works for it."""
+        return cast(workflow_shapes.Workflow, self._http.call("GET", f"{_job(job_id)}/workflow"))
+
     def why(self, job_id: str) -> shapes.Why:
         """What it waits for, task by task."""
         return cast(shapes.Why, self._http.call("GET", f"{_job(job_id)}/why"))
+
+    def launch_script(self, job_id: str, rank: int | None = None) -> shapes.LaunchScript:
+        """The bash script that starts it, for running it by hand."""
+        said = self._http.call("GET", f"{_job(job_id)}/launch-script", query={"rank": rank})
+        return cast(shapes.LaunchScript, said)
 
     def spec(self, job_id: str) -> str:
         """The text that was submitted, to the letter."""
@@ -241,6 +397,75 @@ class Client:
     def upload_package(self, digest: str, file: IO[bytes], size: int) -> None:
         """Writing the same package twice is writing it once."""
         self._http.send_file(f"/v1/packages/{quote(digest, safe='')}", file, size)
+
+    # --- datasets --------------------------------------------------------------------------------
+
+    def add_dataset(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        region: str | None = None,
+        resend: bool = False,
+        on_read: Callable[[int, int], None] | None = None,
+        on_sent: "OnSent | None" = None,
+    ) -> dataset_shapes.Dataset:
+        """Hashes the tree, sends what storage does not have, and gives it the name. Whatever breaks it off leaves no
+        dataset; the same call goes on. `resend` sends also what is there."""
+        from crucible.client.tree import read_tree
+        from crucible.client.upload import Asks, TreeUpload
+        from crucible.model.dataset import NAME
+        from crucible.model.errors import InvalidRequest
+
+        asks = Asks(partial(self._upload_dataset, name), lambda digest: self._register_dataset(name, digest, region))
+        if not re.fullmatch(NAME, name):
+            raise InvalidRequest(f"{name!r} cannot name a dataset; use letters, digits, . _ and -")
+        local = read_tree(Path(path), on_read)
+        return TreeUpload(local, asks, on_sent or (lambda sent: None), resend=resend).run()
+
+    def _upload_dataset(
+        self, name: str, digest: str, objects: "Sequence[Stowed]", resend: bool
+    ) -> dataset_shapes.Upload:
+        wanted = [{"name": one.name, "size": one.size} for one in objects]
+        body = {"name": name, "digest": digest, "objects": wanted, "resend": resend}
+        said = self._http.call("POST", "/v1/datasets/uploads", body=body, is_repeatable=True)
+        return cast(dataset_shapes.Upload, said)
+
+    def _register_dataset(self, name: str, digest: str, region: str | None) -> dataset_shapes.Dataset:
+        body = {"name": name, "digest": digest, **({} if region is None else {"region": region})}
+        return cast(dataset_shapes.Dataset, self._http.call("POST", "/v1/datasets", body=body, is_repeatable=True))
+
+    def datasets(self) -> list[dataset_shapes.Dataset]:
+        return cast(list[dataset_shapes.Dataset], self._items("/v1/datasets"))
+
+    def dataset(self, name: str) -> dataset_shapes.DatasetView:
+        return cast(dataset_shapes.DatasetView, self._http.call("GET", f"/v1/datasets/{quote(name, safe='')}"))
+
+    def remove_dataset(self, name: str) -> list[str]:
+        """With what the name meant before; refused while a job that is not over needs it."""
+        return list(self._http.call("DELETE", f"/v1/datasets/{quote(name, safe='')}")["removed"])
+
+    # --- job templates ----------------------------------------------------------------------------
+
+    def templates(self) -> list[template_shapes.Template]:
+        """Those that come with Crucible, then those that people stored."""
+        return cast(list[template_shapes.Template], self._items("/v1/templates"))
+
+    def template(self, name: str) -> template_shapes.TemplateView:
+        return cast(template_shapes.TemplateView, self._http.call("GET", f"/v1/templates/{quote(name, safe='')}"))
+
+    def add_template(self, body: str) -> template_shapes.TemplateView:
+        """The text of a file; a template of that name that is yours gets this text."""
+        said = self._http.call("POST", "/v1/templates", body={"body": body}, is_repeatable=True)
+        return cast(template_shapes.TemplateView, said)
+
+    def remove_template(self, name: str) -> None:
+        self._http.call("DELETE", f"/v1/templates/{quote(name, safe='')}")
+
+    def fill_template(self, name: str, parameters: Mapping[str, template_shapes.Value] | None = None) -> str:
+        """The text of the job that it gives, for `submit` and `plan`."""
+        path, body = f"/v1/templates/{quote(name, safe='')}/fill", {"parameters": dict(parameters or {})}
+        return str(self._http.call("POST", path, body=body, is_repeatable=True)["spec_yaml"])
 
     # --- what is on sale -------------------------------------------------------------------------
 
@@ -358,6 +583,34 @@ class Client:
     def nodes(self) -> list[shapes.Node]:
         return cast(list[shapes.Node], self._items("/v1/nodes"))
 
+    # --- own hosts -------------------------------------------------------------------------------
+
+    def hosts(self) -> list[shapes.Host]:
+        return cast(list[shapes.Host], self._items("/v1/hosts"))
+
+    def host(self, name: str) -> shapes.Host:
+        return cast(shapes.Host, self._http.call("GET", _host(name)))
+
+    def add_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> list[shapes.Host]:
+        """All or none; each is reached and looked at first."""
+        said = self._http.call("POST", "/v1/hosts", body={"items": list(hosts)}, timeout_s=HOSTS_TIMEOUT_S)
+        return cast(list[shapes.Host], said["items"])
+
+    def check_host(self, name: str) -> shapes.Host:
+        return cast(shapes.Host, self._http.call("POST", f"{_host(name)}/check", timeout_s=HOSTS_TIMEOUT_S))
+
+    def drain_host(self, name: str, reason: str | None = None) -> shapes.Host:
+        body = {} if reason is None else {"reason": reason}
+        return cast(shapes.Host, self._http.call("POST", f"{_host(name)}/drain", body=body))
+
+    def resume_host(self, name: str) -> shapes.Host:
+        return cast(shapes.Host, self._http.call("POST", f"{_host(name)}/resume"))
+
+    def remove_host(self, name: str, *, force: bool = False) -> None:
+        self._http.call("DELETE", _host(name), query={"force": force})
+
+    # --- people ----------------------------------------------------------------------------------
+
     def tokens(self) -> list[shapes.Token]:
         return cast(list[shapes.Token], self._items("/v1/tokens"))
 
@@ -376,6 +629,41 @@ class Client:
     def create_user(self, name: str, *, role: str = "member") -> shapes.User:
         return cast(shapes.User, self._http.call("POST", "/v1/users", body={"name": name, "role": role}))
 
+    # --- beside a rank ------------------------------------------------------------------------------
+
+    def exec(
+        self,
+        job_id: str,
+        argv: Sequence[str],
+        *,
+        rank: int = 0,
+        task: int = 0,
+        stdin: bytes = b"",
+        timeout_s: float | None = None,
+    ) -> "talking.Executed":
+        """Run a program where a rank runs, in its environment and folder. Raises ServerTimeout after `timeout_s`, and
+        ends the program. The job knows nothing of it."""
+        from crucible.client import talking
+
+        return talking.execute(self.open_channel(job_id, rank=rank, task=task), argv, stdin, timeout_s)
+
+    def copy_to(self, job_id: str, source: str, target: str, *, rank: int = 0, task: int = 0) -> "talking.Copied":
+        """A file or folder of this computer to `target`, which is relative to the rank's folder; below it, if that is a
+        folder or ends with "/". Links are left out."""
+        from crucible.client import talking
+
+        return talking.copy_in(self.open_channel(job_id, rank=rank, task=task), source, target)
+
+    def copy_from(self, job_id: str, source: str, target: str, *, rank: int = 0, task: int = 0) -> "talking.Copied":
+        """The other way round."""
+        from crucible.client import talking
+
+        return talking.copy_out(self.open_channel(job_id, rank=rank, task=task), source, target)
+
+    def open_channel(self, job_id: str, *, rank: int = 0, task: int = 0) -> "WebSocket":
+        """To the node of a rank, for whoever knows what to say there (client.talking)."""
+        return self._http.open_socket(f"{_job(job_id)}/channel", {"rank": rank, "task": task})
+
     # --- ways of asking ----------------------------------------------------------------------------
 
     def _change(self, job_id: str, verb: str, body: Any = None) -> shapes.Changed:
@@ -384,6 +672,10 @@ class Client:
 
     def _items(self, path: str, query: Query | None = None) -> list[Any]:
         return cast(list[Any], self._http.call("GET", path, query=query)["items"])
+
+
+def _host(name: str) -> str:
+    return f"/v1/hosts/{quote(name, safe='')}"
 
 
 def _checkpoint(job_id: str, step: int) -> str:

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import ssl
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -68,7 +68,7 @@ class Download:
             try:
                 _store(one, paths)
                 return
-            except _Refused as error:
+            except Refused as error:
                 if pause is None:
                     raise StorageFailed(
                         f"storage answers {error.status} to what the server signed; try again"
@@ -82,7 +82,7 @@ class Download:
             time.sleep(pause)
 
 
-class _Refused(Exception):
+class Refused(Exception):
     def __init__(self, status: int) -> None:
         self.status = status
 
@@ -101,7 +101,7 @@ def _places(said: CheckpointFiles) -> list[str]:
 def _store(one: CheckpointObject, paths: list[Path]) -> None:
     """Each piece into its file, if it is right."""
     rest = b""
-    with closing(_body(one)) as blocks:
+    with closing(signed_body(one["url"], one["headers"])) as blocks:
         for held in one["holds"]:
             rest = _piece(held, paths[held["file"]], rest, blocks)
         rest = rest or next(blocks, b"")
@@ -128,8 +128,9 @@ def _piece(held: HeldPiece, path: Path, rest: bytes, blocks: Iterator[bytes]) ->
     return rest
 
 
-def _body(one: CheckpointObject) -> Generator[bytes, None, None]:
-    parts = urlsplit(one["url"])
+def signed_body(url: str, headers: Mapping[str, str]) -> Generator[bytes, None, None]:
+    """What a signed address gives. Raises Refused, OSError, HTTPException."""
+    parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "https":
         context = ssl.create_default_context()
@@ -139,10 +140,10 @@ def _body(one: CheckpointObject) -> Generator[bytes, None, None]:
     else:
         line = http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
     try:
-        line.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=one["headers"])
+        line.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=dict(headers))
         reply = line.getresponse()
         if reply.status != 200:
-            raise _Refused(reply.status)
+            raise Refused(reply.status)
         while block := reply.read(BLOCK_BYTES):
             yield block
         if reply.length:

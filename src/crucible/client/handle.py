@@ -4,14 +4,18 @@ goes on without it."""
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from crucible.client import cost_shapes, shapes
+from crucible.client import cost_shapes, output_shapes, shapes, trial_shapes, workflow_shapes
 from crucible.client.api import Client
 from crucible.client.async_client import AsyncClient
 from crucible.client.errors import JobCancelled, JobFailed
 from crucible.client.following import Patience
 from crucible.client.status import Status, Story, status_of
-from crucible.model.errors import NotFound
+from crucible.model.errors import InvalidRequest, NotFound
+
+if TYPE_CHECKING:
+    from crucible.client.talking import Copied, Executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +104,59 @@ class Job:
             raise NotFound(f"job {self.id} has no checkpoint yet")
         return self._client.get_checkpoint(self.id, found[0]["step"] if step is None else step, folder)
 
+    def outputs(self) -> list[output_shapes.Output]:
+        """What its tasks have left in $CRUCIBLE_OUTPUT, in their order."""
+        return self._client.outputs(self.id)
+
+    def get_output(self, folder: str, task: int | None = None) -> str:
+        """Fetches what a task left, of the only one if none is given, and returns the path of the new folder below
+        `folder`."""
+        found = [one["task"] for one in self.outputs()] if task is None else [task]
+        if not found:
+            raise NotFound(f"job {self.id} has left nothing behind")
+        if len(found) > 1:
+            raise InvalidRequest(f"{len(found)} tasks of job {self.id} have left something; say which", field="task")
+        return self._client.get_output(self.id, found[0], folder)
+
     def costs(self) -> cost_shapes.JobCosts:
         """What it has cost so far, what it costs per hour, and what the rest is likely to cost."""
         return self._client.costs(self.id)
+
+    # --- many tasks ------------------------------------------------------------------------------
+
+    def tasks(self, *, by_value: bool = False, limit: int | None = None) -> Iterator[trial_shapes.Task]:
+        """What each was given and what came of it, in their order, or of a search the best first."""
+        return self._client.all_tasks(self.id, by_value=by_value, limit=limit)
+
+    def best(self) -> trial_shapes.BestTrial:
+        """The best trial of a search so far. Raises NotFound while there is none."""
+        said = self._client.sweep(self.id)
+        if said["best"] is None:
+            raise NotFound(said["note"] or f"no trial of {said['name']} has ended yet")
+        return said["best"]
+
+    def evaluation(self) -> trial_shapes.Evaluation:
+        """Every model on every dataset, each beside the baseline."""
+        return self._client.evaluation(self.id)
+
+    def workflow(self) -> workflow_shapes.Workflow:
+        """Of a job that has steps: what became of each of them."""
+        return self._client.workflow(self.id)
+
+    # --- beside a rank ---------------------------------------------------------------------------
+
+    def exec(
+        self, argv: Sequence[str], *, rank: int = 0, stdin: bytes = b"", timeout_s: float | None = None
+    ) -> "Executed":
+        """Run a program where a rank runs, in its environment and folder."""
+        return self._client.exec(self.id, argv, rank=rank, stdin=stdin, timeout_s=timeout_s)
+
+    def copy_to(self, source: str, target: str, *, rank: int = 0) -> "Copied":
+        """A file or folder of this computer to the rank's folder."""
+        return self._client.copy_to(self.id, source, target, rank=rank)
+
+    def copy_from(self, source: str, target: str, *, rank: int = 0) -> "Copied":
+        return self._client.copy_from(self.id, source, target, rank=rank)
 
     # --- staying with it -------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ def find_job(client: Client, text: str) -> str:
     """The id of the job that `text` names. Raises NotFound or AmbiguousJob."""
     if FULL_ID.fullmatch(text):
         return text.lower()
-    named = client.jobs(name=text, limit=1)["items"]
+    named = client.jobs(name=text, steps=True, limit=1)["items"]
     if named and named[0]["name"] == text:
         return named[0]["id"]
     if not PREFIX.fullmatch(text):
@@ -38,4 +38,4 @@ def choose(text: str, found: list[JobBrief]) -> str:
 
 
 def _with_prefix(client: Client, prefix: str) -> list[JobBrief]:
-    return [job for job in client.all_jobs(limit=LOOKED_THROUGH) if job["id"].startswith(prefix)]
+    return [job for job in client.all_jobs(steps=True, limit=LOOKED_THROUGH) if job["id"].startswith(prefix)]

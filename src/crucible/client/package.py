@@ -61,10 +61,28 @@ def pack(root: Path, entrypoint: str | None = None) -> Package:
     entrypoint's path, so that it starts by the same name as in a folder."""
     local = posixpath.normpath(entrypoint) if entrypoint is not None and is_local(entrypoint) else None
     files = files_under(root) if root.is_dir() else _alone(root, local)
+    return _packed(root, files, [] if local is None else [(local, "job.entrypoint")])
+
+
+def pack_workflow(root: Path, spec: JobSpec, file: Path) -> Package:
+    """The code that all steps share. The workflow's own `file` stays behind: a change in it is a change of the steps
+    that it changes, not of what they run."""
+    found = files_under(root) if root.is_dir() else _alone(root, None)
+    files = [one for one in found if one.path.resolve() != file.resolve()]
+    starts = [
+        (posixpath.normpath(step.job.entrypoint), f"job.steps[{number}].entrypoint")
+        for number, step in enumerate(spec.steps)
+        if step.job.entrypoint is not None and is_local(step.job.entrypoint)
+    ]
+    return _packed(root, files, starts)
+
+
+def _packed(root: Path, files: Sequence[SourceFile], starts: Sequence[tuple[str, str]]) -> Package:
+    """`starts` are files that must be there, with the fields that name them."""
     if not files:
         raise _problem("job.code", f"there is nothing to ship in {shown(str(root))}", "are all files ignored?")
-    if local is not None:
-        _check_entrypoint(root, local, files)
+    for entrypoint, field in starts:
+        _check_entrypoint(root, entrypoint, files, field)
     return write(root, files)
 
 
@@ -121,7 +139,7 @@ def _ends_with(path: Path, tail: PurePosixPath) -> bool:
     return path.parts[-len(tail.parts) :] == tail.parts
 
 
-def _check_entrypoint(root: Path, entrypoint: str, files: Sequence[SourceFile]) -> None:
+def _check_entrypoint(root: Path, entrypoint: str, files: Sequence[SourceFile], field: str) -> None:
     names = [file.name for file in files]
     if entrypoint in names or any(name.startswith(f"{entrypoint}/") for name in names):
         return
@@ -130,7 +148,7 @@ def _check_entrypoint(root: Path, entrypoint: str, files: Sequence[SourceFile]) 
     else:
         near = get_close_matches(entrypoint, names[:_COMPARED], n=1)
         hint = f"did you mean {shown(near[0])}?" if near else "the path is relative to code"
-    raise _problem("job.entrypoint", f"{shown(entrypoint)} is not in the shipped code", hint)
+    raise _problem(field, f"{shown(entrypoint)} is not in the shipped code", hint)
 
 
 def _archive(root: Path, files: Sequence[SourceFile], target: IO[bytes]) -> None:

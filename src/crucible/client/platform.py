@@ -14,7 +14,8 @@ from crucible.client.handle import Job
 from crucible.client.lookup import find_job
 from crucible.client.requirements import Requirements
 from crucible.client.speaking import say
-from crucible.client.submission import Code, Details, Submission
+from crucible.client.submission import Code, Details, Submission, filling
+from crucible.client.template_shapes import Value
 
 
 class MLPlatform:
@@ -71,6 +72,17 @@ class MLPlatform:
         async with AsyncClient(self._connect) as client:
             submitted, notes = await client.call(made.send)
             return await client.call(lambda _: self._job(submitted, notes))
+
+    def use(
+        self,
+        template: str,
+        parameters: Mapping[str, Value] | None = None,
+        *,
+        name: str | None = None,
+        spec: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """A job from a template. Fields of the job in `spec` go before what the template says. Raises InvalidSpec."""
+        return self._job(self.client.submit(name, filling(template, parameters, spec)), ())
 
     def plan(
         self,

@@ -3,6 +3,8 @@ server may leave out or add fields, so whatever is optional is read with `.get`.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from crucible.client.shard_shapes import ShardCounts
+
 # Statuses that never change again.
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -83,12 +85,16 @@ class JobView(TypedDict):
     priority: NotRequired[int]
     origin: NotRequired[str | None]
     lineage: NotRequired[str]
+    parent: NotRequired[str | None]
+    step: NotRequired[int | None]
+    steps: NotRequired[int]
     deadline: NotRequired[str | None]
     budget_usd: NotRequired[float | None]
     code_digest: NotRequired[str | None]
     progress: NotRequired[Progress | None]
     attempts: NotRequired[dict[str, int]]
     prediction: NotRequired[Prediction | None]
+    shards: NotRequired[ShardCounts | None]  # of a job that works on items
 
 
 class JobPage(TypedDict):
@@ -276,6 +282,28 @@ class Node(TypedDict, total=False):
     facts: dict[str, Any]
 
 
+class Host(TypedDict, total=False):
+    name: str
+    address: str
+    port: int | None
+    user: str | None
+    zone: str
+    use: str
+    jump: str | None
+    identity_file: str | None
+    internal_address: str | None
+    python: str | None
+    host_key: str
+    state: str
+    reachable: bool
+    reason: str | None
+    machines: int
+    facts: dict[str, Any]
+    added_by: str
+    added_at: str
+    checked_at: str | None
+
+
 class Token(TypedDict, total=False):
     id: str
     name: str
@@ -305,6 +333,7 @@ class Plan(TypedDict):
     catalog_rows: NotRequired[int]
     plan_cpu_ms: NotRequired[float]
     why_not: NotRequired[list[dict[str, Any]]]
+    steps: NotRequired[list[dict[str, Any]]]  # of a workflow: a plan for each, with its name
     warnings: NotRequired[list[str]]
     notes: NotRequired[list[str]]
 
@@ -323,6 +352,11 @@ class WaitingTask(TypedDict, total=False):
     not_before: str | None
     failures: int
     losses: int
+
+
+class LaunchScript(TypedDict):
+    script: str
+    is_placed: bool
 
 
 class Why(TypedDict, total=False):

@@ -109,6 +109,12 @@ class Submission:
                 yield package
 
 
+def filling(template: str, parameters: Mapping[str, Any] | None = None, spec: Mapping[str, Any] | None = None) -> str:
+    """The text of a job that names a template."""
+    given = {"with": dict(parameters)} if parameters else {}
+    return _text({**(spec or {}), "template": template, **given})
+
+
 def _entrypoint(code: Code, entrypoint: str | None) -> str:
     if isinstance(code, Path):
         if code.is_dir() and entrypoint is None:

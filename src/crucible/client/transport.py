@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from crucible import __version__
@@ -24,6 +24,9 @@ from crucible.client.errors import (
     from_reply,
 )
 from crucible.model.errors import Busy
+
+if TYPE_CHECKING:
+    from crucible.agent.websocket import WebSocket
 
 Query = Mapping[str, str | int | float | bool | None]
 
@@ -65,15 +68,16 @@ class Transport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         is_repeatable: bool | None = None,
+        timeout_s: float | None = None,
     ) -> Any:
         """The decoded JSON of the answer, None for an empty one. `is_repeatable` (default: not a POST) says that
-        sending it twice does no harm."""
+        sending it twice does no harm; `timeout_s`, that this one may take longer than others."""
         repeatable = method != "POST" if is_repeatable is None else is_repeatable
         sent = None if body is None else json.dumps(body).encode()
         all_headers = {**(headers or {}), **({} if sent is None else {"Content-Type": "application/json"})}
         for pause in (*REPEAT_AFTER_S, None):
             try:
-                return self._exchange(method, _target(path, query), sent, all_headers)
+                return self._exchange(method, _target(path, query), sent, all_headers, timeout_s)
             except ConnectionLost:
                 if pause is None or not repeatable or self._is_aborted:
                     raise
@@ -113,6 +117,20 @@ class Transport:
                 connection.sock.settimeout(idle_s)
             yield Stream(response)
 
+    def open_socket(self, path: str, query: Query) -> "WebSocket":
+        """An open WebSocket, to be closed by the caller."""
+        from crucible.agent import websocket  # only those who talk to a node pay for it
+
+        self._refuse_if_aborted()
+        headers = self._headers({})
+        with _translated(self.endpoint):
+            try:
+                line = websocket.connect(self.endpoint.url, _target(path, query), headers, self.timeout_s)
+            except websocket.Refused as refused:
+                raise from_reply(refused.status, _json(refused.body), refused.headers.get("retry-after")) from None
+        self._remember(line.sock)
+        return line
+
     def probe(self, path: str, timeout_s: float) -> int:
         """The status of a GET without a token, or ServerUnreachable: is anybody there?"""
         connection = self._open(self.endpoint, timeout_s)
@@ -138,9 +156,11 @@ class Transport:
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _exchange(self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Any:
+    def _exchange(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float | None
+    ) -> Any:
         connection = self._take() if method == "GET" else None
-        response, connection = self._send(method, target, body, headers, connection)
+        response, connection = self._send(method, target, body, headers, connection, timeout_s)
         try:
             with _translated(self.endpoint):
                 value = _decode(response)
@@ -157,11 +177,14 @@ class Transport:
         body: bytes | IO[bytes] | None,
         headers: Mapping[str, str],
         connection: http.client.HTTPConnection | None = None,
+        timeout_s: float | None = None,
     ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
         self._refuse_if_aborted()
         connection = connection or self._connect()
         try:
             self._remember(connection.sock)
+            if timeout_s is not None and connection.sock is not None:
+                connection.sock.settimeout(timeout_s)
             with _translated(self.endpoint):
                 connection.request(method, self._prefix() + target, body=body, headers=self._headers(headers))
                 response = connection.getresponse()
@@ -234,7 +257,7 @@ class Transport:
 
 
 class Stream:
-    """The body of an answer, line by line."""
+    """The body of an answer, line by line or as it comes."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.headers = response.headers
@@ -243,7 +266,7 @@ class Stream:
     def lines(self) -> Iterator[bytes]:
         """Whole lines without their ends. Raises ConnectionLost if the line broke; half a line is then not shown."""
         rest = b""
-        for block in self._blocks():
+        for block in self.blocks():
             *whole, rest = (rest + block).split(b"\n")
             yield from whole
             if len(rest) > MAX_STREAM_LINE_BYTES:
@@ -251,7 +274,8 @@ class Stream:
         if rest:
             yield rest
 
-    def _blocks(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[bytes]:
+        """Bytes as they come. Raises ConnectionLost if the line broke."""
         try:
             while block := self._response.read1(65536):
                 yield block
@@ -300,6 +324,13 @@ def _decode(response: http.client.HTTPResponse) -> Any:
     if response.status >= 400:
         raise from_reply(response.status, value, response.getheader("Retry-After"))
     return value
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return None
 
 
 def _target(path: str, query: Query | None) -> str:

@@ -4,23 +4,34 @@ blocks and what would help."""
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from crucible.core import datasets
+from crucible.core.cycle import shape
 from crucible.core.offers import OfferTable
 from crucible.core.proposal import Proposal, Rule
 from crucible.core.remedy import Remedy, blocking, remedies
+from crucible.core.scale import is_elastic, resized, sizes
+from crucible.core.shards import size_of
 from crucible.model.errors import InfeasibleJob, NotAvailableYet
 from crucible.model.offer import Offer
-from crucible.model.spec import Framework, JobSpec, JobType, Strategy
+from crucible.model.spec import Framework, JobSpec, Strategy
 
 Ask = Callable[[JobSpec, Strategy | None, OfferTable], Proposal]
 
-# Frameworks whose launch is one plain process per node; the others need a launcher of their own.
-PLAIN_LAUNCH = frozenset({Framework.PLAIN, Framework.PYTORCH, Framework.TENSORFLOW})
+# Ways to start work that some seller has; which of them is enabled is the planner's to say.
+BACKENDS = (None, "local", "slurm", "vm")
 
 
 def admit(spec: JobSpec, now: datetime) -> None:
-    """Raises NotAvailableYet or InfeasibleJob; whether anything could run it is the planner's to say."""
+    """Raises NotAvailableYet, InfeasibleJob, InvalidRequest. Whether anything could run it is the planner's to say."""
     for field, what in unavailable(spec):
         raise NotAvailableYet(f"{what} is not available yet", field=field)
+    if is_gang_of_commands(spec):
+        words = (
+            "a command is run once for each shard, on one machine; a gang needs an entrypoint that calls train.items()"
+        )
+        raise InfeasibleJob(words, field="job.command")
+    if spec.shards is not None and spec.shards.count is not None:
+        size_of(spec.shards, spec.shards.count, spec.execution.parallelism)
     if spec.constraints.deadline is not None and spec.constraints.deadline <= now:
         raise InfeasibleJob(
             f"the deadline {spec.constraints.deadline.isoformat()} has passed; give one after {now.isoformat()}",
@@ -28,28 +39,31 @@ def admit(spec: JobSpec, now: datetime) -> None:
         )
 
 
+def is_gang_of_commands(spec: JobSpec) -> bool:
+    """A command is run once for each shard, by each worker for itself."""
+    is_gang = spec.framework not in (Framework.PLAIN, Framework.TENSORFLOW, Framework.PYTORCH)
+    return spec.shards is not None and bool(spec.command) and (is_gang or shape(spec.resources).nodes > 1)
+
+
 def unavailable(spec: JobSpec) -> list[tuple[str, str]]:
     """Valid, accepted by the schema, and not yet carried out by anything: refused, never ignored."""
     claims = [
-        (spec.framework not in PLAIN_LAUNCH, "framework", f"framework {spec.framework}"),
-        (spec.type is JobType.HPO and spec.sweep is None, "type", "a hyper-parameter search without `sweep`"),
-        (spec.sweep is not None, "sweep", "sweep"),
-        (spec.shards is not None, "shards", "shards"),
-        (bool(spec.steps), "steps", "a workflow of steps"),
-        (spec.template is not None, "template", "template"),
         (spec.sharing is not None, "sharing", "sharing of GPUs"),
-        (spec.image is not None, "image", "running a container image"),
-        (bool(spec.volumes), "volumes", "volumes"),
+        (any(map(is_remote, spec.volumes.values())), "volumes", "object storage as a volume"),
         (is_remote(spec.entrypoint), "entrypoint", f"the entrypoint {spec.entrypoint}"),
-        (is_remote(spec.data.dataset), "data.dataset", f"the dataset {spec.data.dataset}"),
-        (spec.execution.backend not in (None, "local"), "execution.backend", f"backend {spec.execution.backend}"),
-        (spec.execution.executor not in (None, "local"), "execution.executor", f"executor {spec.execution.executor}"),
+        (is_elsewhere(spec.data.dataset), "data.dataset", f"the dataset {spec.data.dataset}"),
+        (spec.execution.backend not in BACKENDS, "execution.backend", f"backend {spec.execution.backend}"),
     ]
     return [(f"job.{field}", what) for is_claimed, field, what in claims if is_claimed]
 
 
 def is_remote(place: str | None) -> bool:
     return place is not None and "://" in place and not place.startswith("file://")
+
+
+def is_elsewhere(dataset: str | None) -> bool:
+    """In object storage that its nodes would have to read by themselves. What is registered is brought to them."""
+    return is_remote(dataset) and not datasets.is_registered(dataset)
 
 
 def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime, enabled: frozenset[str]) -> Proposal:
@@ -63,6 +77,20 @@ def feasible(spec: JobSpec, table: OfferTable, ask: Ask, now: datetime, enabled:
         found = remedies(spec, lambda other, how: ask(other, how, empty).runnable, now)
         raise refusal(made, found, tuple(table.live.values()), spec, enabled)
     return made
+
+
+def fitting(
+    spec: JobSpec, table: OfferTable, ask: Ask, now: datetime, enabled: frozenset[str]
+) -> tuple[JobSpec, Proposal]:
+    """The same for the largest size that an elastic job can ever have. Raises InfeasibleJob if not even the least can
+    be had; it then speaks of that."""
+    *larger, least = [spec] if not is_elastic(spec) else [resized(spec, nodes) for nodes in sizes(spec)]
+    for sized in larger:
+        try:
+            return sized, feasible(sized, table, ask, now, enabled)
+        except InfeasibleJob:
+            continue
+    return least, feasible(least, table, ask, now, enabled)
 
 
 def refusal(

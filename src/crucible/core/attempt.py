@@ -10,11 +10,14 @@ from crucible.model.attempt import (
     AttemptCreated,
     AttemptEnded,
     AttemptEvent,
+    AttemptGrown,
     AttemptPhase,
     AttemptStarted,
     AttemptStopping,
     CheckpointBegan,
     CheckpointCommitted,
+    MemberJoined,
+    MemberLost,
     Outcome,
     Rank,
     RankExited,
@@ -22,7 +25,7 @@ from crucible.model.attempt import (
     RankStarted,
     RankState,
 )
-from crucible.model.ids import NodeId
+from crucible.model.ids import Digest, LeaseId, NodeId
 from crucible.model.policy import Policy
 
 P = AttemptPhase
@@ -54,6 +57,7 @@ class RankReported:
     evicted: bool = False
     last_lines: tuple[str, ...] = ()
     is_checkpointing: bool = False
+    outputs: Digest | None = None  # the tree that it left, whole in storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,14 @@ class MachineLost:
     node_id: NodeId | None
     reason: str
     is_certain: bool
+    lease_id: LeaseId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReady:
+    """Elastic: a machine that was ordered later has a node."""
+
+    ranks: tuple[Rank, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +93,7 @@ class TimePassed:
     """Nothing was seen; only the clock moved."""
 
 
-Observation = GangReady | RankReported | CheckpointSaved | StopWanted | MachineLost | TimePassed
+Observation = GangReady | RankReported | CheckpointSaved | StopWanted | MachineLost | MemberReady | TimePassed
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +102,7 @@ class Limits:
 
     timeout: timedelta | None
     policy: Policy
+    least: int | None = None  # elastic: it goes on with so many machines; None: with all or none
 
 
 # --- decide ---------------------------------------------------------------------------------------
@@ -109,7 +122,9 @@ def decide(attempt: Attempt, seen: Observation, now: datetime, limits: Limits) -
         case StopWanted(outcome, reason):
             return stopped(attempt, outcome, reason, now, limits)
         case MachineLost():
-            return lost(attempt, seen, now, limits)
+            return left(attempt, seen, now, limits) or lost(attempt, seen, now, limits)
+        case MemberReady(ranks):
+            return (MemberJoined(now, ranks),) if takes_members(attempt) else ()
         case TimePassed():
             return expired(attempt, now, limits) if now >= attempt.deadline_at else ()
         case _:
@@ -131,8 +146,9 @@ def reported(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
     if rank.state is RankState.ASSIGNED and seen.state is not RankState.ASSIGNED:
         events.append(RankStarted(now, seen.rank, now))
     if seen.state is RankState.EXITED:
-        events.append(RankExited(now, seen.rank, seen.exit_code, seen.signal, seen.reason, now, seen.evicted))
-    if seen.evicted:
+        ended_by = (seen.exit_code, seen.signal, seen.reason)
+        events.append(RankExited(now, seen.rank, *ended_by, now, seen.evicted, seen.outputs))
+    if seen.evicted and not can_do_without(attempt, rank.node_id, limits):
         events += excused(attempt, seen.reason or f"the machine of rank {seen.rank} is going", now)
     after = reduce(evolve, events, attempt)
     return (*events, *together(after, seen, now, limits))
@@ -142,6 +158,8 @@ def together(attempt: Attempt, seen: RankReported, now: datetime, limits: Limits
     """What one rank's news means for all of them."""
     if all(r.state is RankState.EXITED for r in attempt.ranks):
         return (ended(attempt, seen, now),)
+    if seen.evicted and can_do_without(attempt, node_of(attempt, seen.rank), limits):
+        return ()
     if seen.state is RankState.EXITED and (seen.exit_code != 0 or seen.evicted):
         return stopped(attempt, blame(seen), exit_reason(seen), now, limits)
     if seen.evicted:  # all of them save what they have while there is time
@@ -174,9 +192,15 @@ def prolonged(attempt: Attempt, now: datetime, limits: Limits) -> tuple[AttemptE
 def ended(attempt: Attempt, last: RankReported, now: datetime) -> AttemptEnded:
     if attempt.stop_outcome is not None:
         return AttemptEnded(now, attempt.stop_outcome, attempt.reason)
-    if all(r.succeeded for r in attempt.ranks) and not last.evicted:
+    if has_succeeded(attempt) and not last.evicted:
         return AttemptEnded(now, Outcome.SUCCEEDED, None)
     return AttemptEnded(now, blame(last), exit_reason(last))
+
+
+def has_succeeded(attempt: Attempt) -> bool:
+    """Whoever stayed to the end came to it; members that an elastic attempt lost on its way do not count."""
+    stayed = [r for r in attempt.ranks if not r.is_evicted]
+    return bool(stayed) and all(r.succeeded for r in stayed)
 
 
 def blame(seen: RankReported) -> Outcome:
@@ -192,15 +216,66 @@ def stopped(attempt: Attempt, outcome: Outcome, reason: str, now: datetime, limi
         case P.PROVISIONING:
             return (AttemptEnded(now, outcome, reason),)
         case P.STARTING | P.RUNNING:
-            wait = limits.policy.stop_grace + limits.policy.stop_margin
+            wait = grace_of(outcome, limits.policy) + limits.policy.stop_margin
             return (AttemptStopping(now, outcome, reason, now + wait),)
         case _:
             return ()
 
 
+def left(attempt: Attempt, seen: MachineLost, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:
+    """A member that an elastic attempt can do without; nothing if it cannot. What is silent may still run: the others
+    have parted from it, and its lease is given back."""
+    if seen.lease_id is None or not can_do_without(attempt, seen.node_id, limits):
+        return ()
+    mine = [r for r in attempt.ranks if r.node_id == seen.node_id] if seen.node_id is not None else []
+    if mine and all(r.state is RankState.EXITED and not r.is_evicted for r in mine):
+        return ()
+    gone = tuple(r.rank for r in mine if r.state is not RankState.EXITED)
+    parted = MemberLost(now, seen.lease_id, gone, seen.reason)
+    after = evolve(attempt, parted)
+    if any(r.state is not RankState.EXITED for r in after.ranks):
+        return (parted,)
+    return parted, AttemptEnded(now, Outcome.SUCCEEDED if has_succeeded(after) else Outcome.LOST, seen.reason)
+
+
+def takes_members(attempt: Attempt) -> bool:
+    """Nobody joins when the first have come to their end."""
+    return attempt.phase is P.RUNNING and not any(r.succeeded for r in attempt.ranks)
+
+
+def can_do_without(attempt: Attempt, node_id: NodeId | None, limits: Limits) -> bool:
+    """Whether enough members stay. The first node holds what the others meet at: without it nobody goes on."""
+    if limits.least is None or attempt.phase is not P.RUNNING:
+        return False
+    if node_id is None:
+        return True  # it was ordered and never came
+    staying = {r.node_id for r in attempt.ranks if is_staying(r) and r.node_id != node_id}
+    return node_of(attempt, 0) != node_id and len(staying) >= limits.least
+
+
+def node_of(attempt: Attempt, rank: int) -> NodeId:
+    return next(r.node_id for r in attempt.ranks if r.rank == rank)
+
+
+def is_staying(rank: Rank) -> bool:
+    return rank.state is not RankState.EXITED or (rank.succeeded and not rank.is_evicted)
+
+
+def stop_grace(attempt: Attempt, policy: Policy) -> timedelta:
+    """How long its ranks may take to end."""
+    return grace_of(attempt.stop_outcome, policy)
+
+
+def grace_of(outcome: Outcome | None, policy: Policy) -> timedelta:
+    """Peers of a rank that failed have nothing to wait for: they stop at once, and all within ten seconds."""
+    return policy.failure_grace if outcome is Outcome.FAILED else policy.stop_grace
+
+
 def lost(attempt: Attempt, seen: MachineLost, now: datetime, limits: Limits) -> tuple[AttemptEvent, ...]:
     """A machine that ended took its ranks along; a silent one may still run them: they stay unaccounted for."""
     events: list[AttemptEvent] = []
+    if attempt.ranks and seen.node_id is None and seen.lease_id is not None:
+        return ()  # it was to join, and nobody has waited for it
     if seen.node_id is not None:
         dead = [r for r in attempt.ranks if r.node_id == seen.node_id and r.state is not RankState.EXITED]
         if attempt.ranks and not dead:
@@ -230,6 +305,8 @@ def expired(attempt: Attempt, now: datetime, limits: Limits) -> tuple[AttemptEve
             return (AttemptEnded(now, Outcome.LOST, "the machines were not ready in time"),)
         case P.STARTING:
             return stopped(attempt, Outcome.LOST, "the ranks did not start in time", now, limits)
+        case P.RUNNING if attempt.is_checkpointing and now < attempt.deadline_at + limits.policy.save_limit:
+            return ()  # the node has kept the timeout; what the program left is on its way to storage
         case P.RUNNING:
             reason = f"ran longer than its timeout of {run_limit(limits)}"
             return stopped(attempt, Outcome.TIMED_OUT, reason, now, limits)
@@ -288,6 +365,7 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
                 reason=event.reason,
                 is_evicted=event.is_evicted,
                 ended_at=event.ended_at,
+                outputs=event.outputs,
             )
         case AttemptStarted(at=at, deadline_at=deadline_at):
             return replace(attempt, phase=P.RUNNING, started_at=at, deadline_at=deadline_at)
@@ -307,10 +385,21 @@ def evolve(attempt: Attempt, event: AttemptEvent) -> Attempt:
                 reason=event.reason,
                 deadline_at=event.deadline_at,
             )
+        case AttemptGrown(leases=leases):
+            return replace(attempt, leases=(*attempt.leases, *leases))
+        case MemberJoined(ranks=ranks):
+            return replace(attempt, ranks=(*attempt.ranks, *ranks))
+        case MemberLost():
+            attempt = replace(attempt, leases=tuple(each for each in attempt.leases if each != event.lease_id))
+            return reduce(lambda one, rank: with_rank(one, rank, **gone_with(event)), event.ranks, attempt)
         case AttemptEnded(at=at, outcome=outcome, reason=reason):
             return replace(attempt, phase=P.ENDED, is_checkpointing=False, outcome=outcome, reason=reason, ended_at=at)
         case _:
             assert_never(event)
+
+
+def gone_with(event: MemberLost) -> dict[str, object]:
+    return {"state": RankState.EXITED, "is_evicted": True, "reason": event.reason, "ended_at": event.at}
 
 
 def with_rank(attempt: Attempt, rank: int, **changes: object) -> Attempt:

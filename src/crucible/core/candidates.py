@@ -9,7 +9,7 @@ import numpy as np
 
 from crucible.core import cost, risk
 from crucible.core.offers import UNKNOWN, Bools, Codes, Floats, Ints, OfferTable
-from crucible.core.rules import OWN, Ruling, home_of
+from crucible.core.rules import Ruling, home_of
 from crucible.model.offer import Market
 from crucible.model.spec import Constraints, JobSpec
 from crucible.model.units import MICRO
@@ -165,7 +165,8 @@ def staged(spec: JobSpec, table: OfferTable, ruling: Ruling) -> cost.Staging:
     """Nothing where there is no data, or nobody says how much."""
     nothing = np.zeros(len(table.places.region))
     moved = ruling.moves or cost.Moves(usd=nothing, hours=nothing)
-    return cost.staging(cost.Moves(usd=np.nan_to_num(moved.usd), hours=moved.hours), spec.data.replication_policy)
+    made = cost.staging(cost.Moves(usd=np.nan_to_num(moved.usd), hours=moved.hours), spec.data.replication_policy)
+    return cost.with_brought(made, table, spec.data.brought)
 
 
 _NONE = np.zeros(0)
@@ -274,7 +275,7 @@ def affordable_h(ways: Ways, budget: int) -> Floats:
 
 
 def own_sellers(table: OfferTable) -> Bools:
-    return np.array([name in OWN for name in table.sellers.name], dtype=bool)
+    return np.array([name in cost.OWN for name in table.sellers.name], dtype=bool)
 
 
 def near_places(spec: JobSpec, table: OfferTable) -> Bools:

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from crucible.core.check_tasks import check_tasks, require
 from crucible.core.cycle import Plan, Want
 from crucible.core.proposal import Candidate, Proposal
-from crucible.model.errors import InvariantBroken
+from crucible.core.quota import Quota
 from crucible.model.offer import Market, Offer
 from crucible.model.spec import JobSpec, Mode, Strategy
 
@@ -30,6 +31,8 @@ def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> No
         used.update(placement.reuse)
         require(set(placement.reuse) <= set(want.held), "a task reuses only what it holds")
         require(len(placement.reuse) + placement.count == placement.shape.nodes, "no gang is split")
+        in_zone = want.zone is None or placement.offer is None or placement.zone == want.zone
+        require(in_zone, "a gang stands in one zone")
         wanted = want.spec.resources.gpus
         require(placement.shape.nodes * placement.shape.gpus_per_node >= wanted, "the gang has the GPUs it asked for")
         if placement.offer is not None:
@@ -38,24 +41,23 @@ def check_plan(made: Plan, wants: Sequence[Want], offers: Sequence[Offer]) -> No
             require(placement.offer.gpu_memory_gib >= want.spec.resources.gpu_memory_gib or not wanted, "memory fits")
             sold[placement.offer.stock or placement.offer.id] += placement.count * placement.offer.gpus
     require(all(n == 1 for n in used.values()), "no lease is used twice")
+    machines = Counter(p.offer.id for p in made.placements for _ in range(p.count) if p.offer is not None)
     for offer in offers:
+        require(offer.free_machines is None or machines[offer.id] <= offer.free_machines, "no machine is sold twice")
         if offer.stock and offer.free_gpus is not None:
             require(sold[offer.stock] <= offer.free_gpus, "no GPU is sold twice")
-
-
-def require(holds: bool, claim: str) -> None:
-    if not holds:
-        raise InvariantBroken(f"a plan breaks an invariant: {claim}")
 
 
 # --- proposals ----------------------------------------------------------------------------------------
 
 
-def check_proposal(made: Proposal, spec: JobSpec, now: datetime) -> None:
+def check_proposal(made: Proposal, spec: JobSpec, now: datetime, quotas: Sequence[Quota] = ()) -> None:
     """Raises InvariantBroken. Nothing of the planner is used: every claim is made again from the listings."""
     shown = [c for c in (made.chosen, *made.alternatives, *made.others, made.runnable) if c is not None]
     for candidate in shown:
         check_candidate(candidate, spec, made.tasks, now)
+        if made.tasks > 1:
+            check_tasks(candidate, spec, made.tasks, now, quotas)
     refused = sum(refusal.count for refusal in made.refusals)
     require(refused + made.feasible == made.considered, "every offer is either refused or feasible")
     require(made.runnable is None or made.runnable.is_enabled, "only what is enabled is bought")
@@ -76,16 +78,17 @@ def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: dateti
     require(all(listing.price is not None for listing in listings), "every price is known")
     require(candidate.price_per_hour == hourly, "the price per hour is that of the machines")
     gpus = sum(listing.gpus * n for listing, n in zip(listings, counts, strict=True))
-    require(gpus >= need.gpus * tasks, "there are as many GPUs as were asked for")
+    require(gpus >= need.gpus, "there are as many GPUs as were asked for")
     for listing, count in zip(listings, counts, strict=True):
         require(listing.free_gpus is None or listing.gpus * count <= listing.free_gpus, "no GPU is sold twice")
+        require(listing.free_machines is None or count <= listing.free_machines, "no machine is sold twice")
         require(not need.gpus or listing.gpu_memory_gib >= need.gpu_memory_gib, "GPU memory fits")
         require(listing.memory_gib >= need.cpu_memory_gib and listing.cpus >= need.cpus, "memory and CPUs fit")
         most = need.max_gpus_per_node
         require(most is None or listing.gpus <= most, "no machine has more GPUs than allowed")
         require(limits.allow_spot or listing.market is not Market.SPOT, "spot only where it is allowed")
         require(not limits.providers or listing.target.provider in limits.providers, "only providers asked for")
-    if spec.execution.mode is Mode.SINGLE_CLUSTER:
+    if spec.execution.mode is Mode.SINGLE_CLUSTER and tasks == 1:
         targets = {(listing.target.provider, listing.target.region) for listing in listings}
         require(len(targets) == 1, "one cluster stands in one region of one provider")
     check_limits(candidate, spec, now)
@@ -116,7 +119,9 @@ def is_preferred(made: Proposal, other: Candidate, spec: JobSpec) -> bool:
 def merit(candidate: Candidate, made: Proposal, spec: JobSpec) -> tuple[bool, ...]:
     provider, region = candidate.first.target.provider, candidate.first.target.region
     scheme = (spec.data.dataset or "").partition("://")[0]
-    is_near = provider == STORAGE.get(scheme, "local") and (provider == "local" or spec.data.region in (None, region))
+    where = (spec.data.region or "").rpartition("/") if scheme == "dataset" else ("", "", spec.data.region or "")
+    home = where[0] or STORAGE.get(scheme, "local")
+    is_near = provider == home and (provider == "local" or where[2] in ("", region))
     is_own = provider in ("local", "onprem")
     is_steady = not any(part.listing.hazard_per_hour for part in candidate.parts)
     wishes = {

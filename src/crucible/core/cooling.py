@@ -12,7 +12,7 @@ from crucible.model.change import Change
 from crucible.model.errors import CredentialsRejected, NoCapacity, OrderRejected, ProviderError, Scope
 from crucible.model.lease import Lease, Order
 from crucible.model.ledger import Cooldown
-from crucible.model.offer import Market
+from crucible.model.offer import Market, Offer
 from crucible.model.policy import Policy
 
 
@@ -79,6 +79,21 @@ def cooled(table: OfferTable, cooldowns: Sequence[Cooldown]) -> OfferTable:
         said = f"{one.reason}; asked again after {one.until:%H:%M:%S} UTC"
         marks |= dict.fromkeys((int(row) for row in np.flatnonzero(matching(table, one))), said)
     return replace(table, cooling=marks) if marks else table
+
+
+def is_resting(offer: Offer, cooldowns: Iterable[Cooldown]) -> bool:
+    """The same of one offer that a seller counts itself."""
+    market = (Market.SPOT if offer.is_spot else Market.ON_DEMAND).name.lower()
+    mine = (offer.target.region, offer.zone, offer.instance_type, market)
+    return any(
+        one.provider == offer.target.provider
+        and all(wanted in ("", own) for wanted, own in zip(spoken_of(one), mine, strict=True))
+        for one in cooldowns
+    )
+
+
+def spoken_of(one: Cooldown) -> tuple[str, str, str, str]:
+    return one.region, one.zone, one.instance_type, one.market
 
 
 def matching(table: OfferTable, one: Cooldown) -> Bools:

@@ -2,15 +2,19 @@
 What nobody states stays unknown: NaN, or UNKNOWN where the result is an integer. docs/cost-model.md says where each
 rule comes from. Interruptions are `core.risk`'s."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from crucible.core.offers import UNKNOWN, Floats, Ints, OfferTable
-from crucible.model.spec import Replication
+from crucible.model.spec import Brought, Replication
+from crucible.model.units import GIB, MICRO, NOTHING, MicroUsd
 
 HOUR_S = 3600.0
-GB_PER_GIB = 1024**3 / 1e9  # sizes are GiB, providers charge by the GB
+GB = 10**9  # providers charge by it; sizes are GiB
+# Own machines: they neither charge for traffic nor for time.
+OWN = ("local", "onprem")
 GBIT_PER_GB = 8
 # Gbit/s of a lane that nobody measured: nine in ten of the 3,356 measured pairs of regions of two providers are faster.
 USUAL_GBPS = 2.0
@@ -74,14 +78,40 @@ def moves(table: OfferTable, home: int, size_gib: float) -> Moves:
     if home == UNKNOWN:
         unknown = np.full(len(places.region), np.nan)
         return Moves(usd=unknown, hours=unknown)
-    size_gb = size_gib * GB_PER_GIB
-    lane, gbps = places.usd_per_gb[home], places.gbps[home]
-    internet = table.sellers.egress_usd_per_gb[places.seller[home]]
-    is_other = places.seller != places.seller[home]
-    usd = np.where(np.isnan(lane) & is_other, internet, lane) * size_gb
-    hours = size_gb * GBIT_PER_GB / np.where(gbps > 0, gbps, USUAL_GBPS) / HOUR_S
-    usd[home] = hours[home] = 0.0
-    return Moves(usd=usd, hours=hours)
+    size_bytes, gbps = round(size_gib * GIB), places.gbps[home]
+    hours = size_bytes / GB * GBIT_PER_GB / np.where(gbps > 0, gbps, USUAL_GBPS) / HOUR_S
+    hours[home] = 0.0
+    return Moves(usd=egress(table, home, size_bytes) / MICRO, hours=hours)
+
+
+def egress(table: OfferTable, home: int, size_bytes: int) -> Floats:
+    """Micro-dollars for so many bytes from `home` to each place, half to even. The plan's estimate and the ledger's
+    charge are both this."""
+    places = table.places
+    seller = places.seller[home]
+    lane, internet = places.usd_per_gb[home], table.sellers.egress_usd_per_gb[seller]
+    rate = np.where(np.isnan(lane) & (places.seller != seller), internet, lane)
+    if table.sellers.name[seller] in OWN:
+        rate = np.nan_to_num(rate)  # own machines send for nothing
+    rate = np.where(np.arange(len(rate)) == home, 0.0, rate)
+    return np.rint(rate * size_bytes * (MICRO / GB))
+
+
+def transfer_cost(table: OfferTable, home: str, target: str, size_bytes: int) -> MicroUsd | None:
+    """Of so many bytes that were moved, each place as "provider/region"; None: nobody says."""
+    if home == target:
+        return NOTHING
+    source, where = place_of(table, home), place_of(table, target)
+    if source == UNKNOWN or where == UNKNOWN:
+        return NOTHING if home.partition("/")[0] in OWN else None
+    found = egress(table, source, size_bytes)[where]
+    return None if np.isnan(found) else MicroUsd(int(found))
+
+
+def place_of(table: OfferTable, name: str) -> int:
+    """An index of `table.places`, or UNKNOWN."""
+    provider, _, region = name.partition("/")
+    return table.places.find(table.seller_code(provider), region)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +121,18 @@ class Staging:
     usd: Floats
     before_h: Floats  # until the job can start
     during_h: Floats  # by which its work takes longer
+
+
+def with_brought(staged: Staging, table: OfferTable, brought: Sequence[Brought]) -> Staging:
+    """With inputs, which machines fetch while they are paid for; one whose home or lane nobody knows costs nothing."""
+    for one in brought:
+        moved = moves(table, place_of(table, one.home), one.size_gib)
+        staged = Staging(
+            usd=staged.usd + np.nan_to_num(moved.usd),
+            before_h=staged.before_h,
+            during_h=staged.during_h + np.nan_to_num(moved.hours),
+        )
+    return staged
 
 
 def staging(moved: Moves, policy: Replication) -> Staging:

@@ -1,18 +1,19 @@
 """What a job costs, as people ask for it: so far, per hour, by kind and by machine, and what is still to come. Figures
 of the ledger are exact; those of the future say what they rest on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from crucible.core.ledger import HOUR_S, accrued, amount
 from crucible.core.prediction import Span, covered
+from crucible.core.transfers import is_transfer
 from crucible.model.attempt import Attempt
 from crucible.model.ids import LeaseId, MachineId, OrderId
-from crucible.model.ledger import ChargeKind, Usage
+from crucible.model.ledger import ChargeKind, Posting, Usage
 from crucible.model.record import Progress
-from crucible.model.units import MicroUsd
+from crucible.model.units import NOTHING, MicroUsd
 
 _HOUR = timedelta(hours=1)
 # Before so much is done and has taken so long, progress says nothing of the rest.
@@ -50,19 +51,30 @@ class Costs:
     machines: tuple[MachineCost, ...]  # oldest first
 
 
-def costs(usages: Sequence[Usage], now: datetime) -> Costs:
-    """Of all stretches of a job."""
+def costs(usages: Sequence[Usage], now: datetime, postings: Sequence[Posting] = ()) -> Costs:
+    """Of all stretches of a job, and of the data that was moved for it; its other postings follow from stretches."""
+    moved = moved_for(postings)
     return Costs(
-        so_far=so_far(usages, now),
-        posted=MicroUsd(sum(usage.amount or 0 for usage in usages)),
+        so_far=MicroUsd(so_far(usages, now) + moved),
+        posted=MicroUsd(sum(usage.amount or 0 for usage in usages) + moved),
         per_hour=per_hour(usages),
-        kinds=tuple(
-            KindCost(kind, so_far(mine, now), per_hour(mine))
-            for kind in ChargeKind
-            if (mine := [usage for usage in usages if usage.rate.kind is kind])
-        ),
+        kinds=tuple(_kinds(usages, moved, now)),
         machines=_machines(usages, now),
     )
+
+
+def moved_for(postings: Iterable[Posting]) -> MicroUsd:
+    """What moving data has cost, apart from machines."""
+    entries = (entry for one in postings if is_transfer(one) for entry in one.entries)
+    return MicroUsd(sum(entry.amount for entry in entries if entry.amount > 0))
+
+
+def _kinds(usages: Sequence[Usage], moved: MicroUsd, now: datetime) -> Iterator[KindCost]:
+    for kind in ChargeKind:
+        mine = [usage for usage in usages if usage.rate.kind is kind]
+        apart = moved if kind is ChargeKind.TRANSFER else NOTHING
+        if mine or apart:
+            yield KindCost(kind, MicroUsd(so_far(mine, now) + apart), per_hour(mine))
 
 
 def so_far(usages: Iterable[Usage], now: datetime) -> MicroUsd:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from crucible.model.ids import LeaseId, TaskId
+from crucible.model.ids import LeaseId, OfferId, TaskId
 from crucible.model.offer import Offer
 from crucible.model.spec import JobSpec, Resources
 
@@ -41,6 +41,7 @@ class Want:
     purchase: Purchase | None = None
     why_not: str | None = None  # nothing can be bought for it now
     gang: Shape | None = None  # of what it holds, if that is a whole gang; else as its spec says
+    zone: str | None = None  # where the rest of its gang stands; None: anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +78,37 @@ class Plan:
 
 def plan(wants: Sequence[Want], offers: Sequence[Offer]) -> Plan:
     """In the order given; each placement takes its GPUs from the stock before the next is looked at."""
-    free = {offer.stock: offer.free_gpus for offer in offers if offer.stock and offer.free_gpus is not None}
+    free = free_gpus(offers)
+    machines = {offer.id: offer.free_machines for offer in offers if offer.free_machines is not None}
     placements: list[Placement] = []
     unplaced: list[Unplaced] = []
     for want in wants:
-        found = place(want, offers, free)
+        found = place(want, [sized(offer, machines) for offer in offers], free)
         if isinstance(found, Unplaced):
             unplaced.append(found)
             continue
         placements.append(found)
         if found.offer is not None and found.offer.stock in free:
             free[found.offer.stock] -= found.count * found.offer.gpus
+        if found.offer is not None:
+            take(machines, found.offer, found.count, offers)
     return Plan(tuple(placements), tuple(unplaced))
+
+
+def free_gpus(offers: Sequence[Offer]) -> dict[str, int]:
+    """Per stock."""
+    return {offer.stock: offer.free_gpus for offer in offers if offer.stock and offer.free_gpus is not None}
+
+
+def sized(offer: Offer, machines: dict[OfferId, int]) -> Offer:
+    return replace(offer, free_machines=machines[offer.id]) if offer.id in machines else offer
+
+
+def take(machines: dict[OfferId, int], sold: Offer, count: int, offers: Sequence[Offer]) -> None:
+    """Offers of one zone may share hosts: what is sold of one is taken from all. The next look counts exactly."""
+    for other in offers:
+        if other.id in machines and (other.target, other.zone) == (sold.target, sold.zone):
+            machines[other.id] = max(0, machines[other.id] - count)
 
 
 def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
@@ -97,8 +117,12 @@ def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
     for placement in made.placements:
         if placement.offer is not None and placement.offer.stock is not None:
             sold[placement.offer.stock] += placement.count * placement.offer.gpus
+    machines = {offer.id: offer.free_machines for offer in offers if offer.free_machines is not None}
+    for placement in made.placements:
+        if placement.offer is not None:
+            take(machines, placement.offer, placement.count, offers)
     return [
-        offer
+        sized(offer, machines)
         if offer.free_gpus is None or offer.stock is None
         else replace(offer, free_gpus=offer.free_gpus - sold[offer.stock])
         for offer in offers
@@ -108,17 +132,20 @@ def left(offers: Sequence[Offer], made: Plan) -> list[Offer]:
 def place(want: Want, offers: Sequence[Offer], free: dict[str, int]) -> Placement | Unplaced:
     if want.purchase is not None:
         return bought(want, want.purchase)
+    if want.why_not is not None:
+        return Unplaced(want.task_id, want.why_not, ())
     gang = want.gang or shape(want.spec.resources)
     reuse = want.held[: gang.nodes]
     missing = gang.nodes - len(reuse)
     if missing == 0:
         return Placement(want.task_id, gang, reuse, None, 0)
-    rejections = [reject(want.spec, gang, missing, offer, free) for offer in offers]
+    rejections = [reject(want.spec, gang, missing, offer, free, want.zone) for offer in offers]
     fitting = [offer for offer, no in zip(offers, rejections, strict=True) if no is None]
     if fitting:
-        return Placement(want.task_id, gang, reuse, min(fitting, key=preference), missing)
+        best = min(fitting, key=preference)
+        return Placement(want.task_id, gang, reuse, best, missing, best.zone)
     reasons = tuple(no for no in rejections if no is not None)
-    return Unplaced(want.task_id, want.why_not or why_not(reasons, gang), reasons)
+    return Unplaced(want.task_id, why_not(reasons, gang), reasons)
 
 
 def bought(want: Want, planned: Purchase) -> Placement:
@@ -135,6 +162,8 @@ def bought(want: Want, planned: Purchase) -> Placement:
 
 def shape(resources: Resources) -> Shape:
     """How many machines, and how many GPUs on each: as few machines as the limit per node allows."""
+    if resources.nodes is not None:
+        return Shape(resources.nodes, ceil(resources.gpus / resources.nodes))
     most = resources.max_gpus_per_node or max(resources.gpus, 1)
     nodes = max(1, ceil(resources.gpus / most))
     if resources.requires_multi_node:
@@ -142,10 +171,18 @@ def shape(resources: Resources) -> Shape:
     return Shape(nodes, ceil(resources.gpus / nodes))
 
 
-def reject(spec: JobSpec, gang: Shape, count: int, offer: Offer, free: dict[str, int]) -> Rejection | None:
+def reject(
+    spec: JobSpec, gang: Shape, count: int, offer: Offer, free: dict[str, int], zone: str | None = None
+) -> Rejection | None:
     reason = misfit(spec, gang, offer)
     if reason is not None:
         return Rejection(offer, reason, is_temporary=False)
+    if zone is not None and offer.zone != zone:
+        return Rejection(offer, f"stands in {offer.zone}, the rest of the gang in {zone}", is_temporary=False)
+    if offer.free_machines is not None and offer.free_machines < count:
+        never = offer.all_machines is not None and offer.all_machines < gang.nodes
+        had = f"{offer.all_machines} in all" if never else f"{offer.free_machines} free"
+        return Rejection(offer, f"needs {count} machines, there are {had}", is_temporary=not never)
     left = free.get(offer.stock) if offer.stock else None
     if left is not None and left < count * offer.gpus:
         return Rejection(offer, f"needs {count * offer.gpus} free GPUs, {left} are free", is_temporary=True)
@@ -155,6 +192,11 @@ def reject(spec: JobSpec, gang: Shape, count: int, offer: Offer, free: dict[str,
 def misfit(spec: JobSpec, gang: Shape, offer: Offer) -> str | None:
     """Why the gang cannot run on `offer` at all, or None if it can."""
     need = spec.resources
+    wanted = spec.constraints.providers or tuple(filter(None, (spec.execution.executor,)))
+    if wanted and offer.target.provider not in wanted:
+        return f"only {', '.join(wanted)} is asked for"
+    if spec.execution.backend not in (None, offer.target.backend):
+        return f"needs backend {spec.execution.backend}, it starts work by {offer.target.backend}"
     if offer.gpus != gang.gpus_per_node:
         return f"needs {gang.gpus_per_node} GPUs per machine, it has {offer.gpus}"
     if need.gpu_types and offer.gpus and offer.gpu != ANY_GPU and offer.gpu not in need.gpu_types:

@@ -1,6 +1,7 @@
 """How a job moves. Its status is a function of its tasks' counts; people change only what they want of it."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
@@ -12,6 +13,7 @@ from crucible.model.job import (
     Job,
     JobAllocated,
     JobDesired,
+    JobDrained,
     JobEvent,
     JobReasonChanged,
     JobStatus,
@@ -44,17 +46,42 @@ _LIVE = (
 )
 
 
-def decide(job: Job, tally: Tally, now: datetime) -> tuple[JobEvent, ...]:
-    """The status changes that the tasks' counts prove, one legal step at a time."""
+Fate = tuple[JobStatus, str | None]
+
+
+def decide(job: Job, tally: Tally, now: datetime, tolerated: int = 0, fate: Fate | None = None) -> tuple[JobEvent, ...]:
+    """The status changes that the tasks' counts prove, one legal step at a time. So many failed tasks do not fail the
+    job, if any succeeded. `fate` is what becomes of a job whose work decides, not its tasks, when they have ended."""
     if job.status.is_terminal:
         return ()
-    target = derived_status(job.desired, tally)
+    target = derived_status(job.desired, tally, tolerated)
     # Until a wish is fulfilled, it is what explains the job: a held one must not say that it waits for a GPU.
-    reason = tally.reason if job.desired is Desired.RUN or target.is_terminal else job.reason
+    reason = why(job, target, tally) if job.desired is Desired.RUN or target.is_terminal else job.reason
+    if fate is not None and target.is_terminal:
+        target, reason = fated(job, target, reason, fate)
     if target is job.status:
         return explained(job, reason, now)
     steps = path(job.status, target)
     return tuple(JobStatusChanged(now, step, reason if step is target else None) for step in steps)
+
+
+def why(job: Job, target: JobStatus, tally: Tally) -> str | None:
+    """Of many tasks one speaks for the others, and it is said for how many."""
+    total, failed = sum(tally.counts.values()), tally.counts.get(TaskPhase.FAILED, 0)
+    if total < 2 or not target.is_terminal:
+        return tally.reason
+    said = [job.reason] if job.desired is Desired.CANCEL and job.reason else []
+    said += [job.drained] if job.drained else []
+    said += [f"{failed} of {total} tasks failed, the first: {tally.reason}"] if failed and tally.reason else []
+    return "; ".join(said) or (tally.reason if target is not S.COMPLETED else None)
+
+
+def fated(job: Job, target: JobStatus, reason: str | None, fate: Fate) -> Fate:
+    """Who cancels a job that is not done gets what they asked for. What a task failed of is said with the rest."""
+    status, words = fate
+    if status is S.FAILED and target is S.CANCELLED and job.desired is Desired.CANCEL:
+        return target, reason
+    return status, f"{words}: {reason}" if target is S.FAILED and words and reason else words
 
 
 def explained(job: Job, reason: str | None, now: datetime) -> tuple[JobEvent, ...]:
@@ -63,17 +90,24 @@ def explained(job: Job, reason: str | None, now: datetime) -> tuple[JobEvent, ..
     return ()
 
 
-def derived_status(desired: Desired, tally: Tally) -> JobStatus:
+def derived_status(desired: Desired, tally: Tally, tolerated: int = 0) -> JobStatus:
     counts = {phase: n for phase, n in tally.counts.items() if n}
     if counts and all(phase.is_terminal for phase in counts):
-        if TaskPhase.FAILED in counts:
-            return S.FAILED
-        return S.CANCELLED if TaskPhase.CANCELLED in counts else S.COMPLETED
+        return ended_status(counts, tally.skipped, tolerated)
     for phase, status in _LIVE:
         if phase in counts:
             return status
+    if tally.crews and desired is Desired.RUN:
+        return S.PROVISIONING
     relaunches = tally.ever_placed and desired is not Desired.HOLD
     return S.SCHEDULED if relaunches else S.PENDING
+
+
+def ended_status(counts: Mapping[TaskPhase, int], skipped: int, tolerated: int) -> JobStatus:
+    failed, succeeded = counts.get(TaskPhase.FAILED, 0), counts.get(TaskPhase.SUCCEEDED, 0)
+    if failed > tolerated or (failed and not succeeded):
+        return S.FAILED
+    return S.CANCELLED if counts.get(TaskPhase.CANCELLED, 0) > skipped or not succeeded else S.COMPLETED
 
 
 def path(start: JobStatus, goal: JobStatus) -> tuple[JobStatus, ...]:
@@ -120,6 +154,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return replace(job, reason=reason)
         case JobDesired(desired=desired, reason=reason):
             return replace(job, desired=desired, reason=reason or job.reason)
+        case JobDrained(reason=reason):
+            return replace(job, drained=reason)
         case JobAllocated():
             return replace(
                 job,

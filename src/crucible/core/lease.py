@@ -87,11 +87,18 @@ class DeleteCalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Unheard:
+    """Nobody has heard the lease's node, or its machine if none ever enrolled, since `since`."""
+
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     said: str | None = None  # the last words of a machine whose agent has not reported
 
 
-Observation = Found | Absent | Refused | Enrolled | CloseWanted | DeleteCalled | TimePassed
+Observation = Found | Absent | Refused | Enrolled | CloseWanted | DeleteCalled | Unheard | TimePassed
 
 
 def decide(
@@ -114,6 +121,8 @@ def decide(
         case L.CLOSING, DeleteCalled(problem):
             tries = LeaseDeleteTried(now, problem or "waits until the seller shows it gone", now + pause(lease, policy))
             return (tries,)
+        case L.CLOSING, Unheard(since) if is_fenced(since, now, policy, facts):
+            return (LeaseClosed(now, "its machine could not be reached for so long that nothing runs there any more"),)
         case L.ACTIVE, TimePassed(said) if lease.deadline_at and now >= lease.deadline_at and not lease.node_id:
             return (LeaseClosing(now, f"its agent did not report in time{'; ' + said if said else ''}", now),)
         case _:
@@ -146,6 +155,12 @@ def is_overdue(lease: Lease, now: datetime, policy: Policy, facts: SellerFacts) 
     """Its machine has been missing for longer than any listing lags."""
     since = lease.missing_since
     return since is not None and now - since >= policy.absence_grace + facts.visibility
+
+
+def is_fenced(since: datetime, now: datetime, policy: Policy, facts: SellerFacts) -> bool:
+    """A node that has heard nobody since then has ended its ranks by itself. Its machine, if it is found again, belongs
+    to no lease and is removed."""
+    return facts.fence is not None and now - since > facts.fence + policy.stop_grace + policy.fence_margin
 
 
 def pause(lease: Lease, policy: Policy) -> timedelta:

@@ -3,7 +3,7 @@ in one zone and one market. What depends only on the type stands in `shapes`, wh
 `places`, what depends only on the provider in `sellers`; so most questions are asked a thousand times, not a hundred
 thousand. Rows are in the order of their ids, which breaks ties."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -148,6 +148,11 @@ class OfferTable:
             self._enabled[enabled] = np.array(said, dtype=bool)
         return self._enabled[enabled]
 
+    @cached_property
+    def numbered(self) -> dict[Hashable, Ints]:
+        """Numbers per row that somebody worked out and will ask for again, by what they are about."""
+        return {}
+
     def seller_code(self, provider: str) -> int:
         return self.sellers.name.index(provider) if provider in self.sellers.name else UNKNOWN
 
@@ -162,7 +167,8 @@ class OfferTable:
         for offer in self.live.values():
             if offer.stock in whole:
                 whole[offer.stock] = max(whole[offer.stock], offer.gpus)
-        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks), cooling={})
+        live = {row: replace(offer, free_machines=offer.all_machines) for row, offer in self.live.items()}
+        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks), live=live, cooling={})
 
     def listing(self, row: int) -> "Listing":
         shape, place = int(self.shape[row]), int(self.place[row])
@@ -191,7 +197,21 @@ class OfferTable:
             availability=known(self.availability[row]),
             free_gpus=None if stock == UNKNOWN else self.free_gpus[stock],
             cooling=self.cooling.get(row),
+            free_machines=self.live[row].free_machines if row in self.live else None,
+            stock=None if stock == UNKNOWN else self.stocks[stock],
         )
+
+    def row_of(self, offer: OfferId) -> int:
+        """UNKNOWN if it is not for sale."""
+        for row, listed in self.live.items():
+            if listed.id == offer:
+                return row
+        provider, region, zone = (*offer.split("/"), "", "")[:3]
+        named = "" if zone == "-" else zone
+        place = self.places.find(self.seller_code(provider), region)
+        code = self.zones.index(named) if named in self.zones else UNKNOWN
+        here = np.flatnonzero((self.place == place) & (self.zone == code))
+        return next((row for row in here.tolist() if self.id_of(row) == offer), UNKNOWN)
 
     def id_of(self, row: int) -> OfferId:
         live = self.live.get(row)
@@ -229,6 +249,8 @@ class Listing:
     availability: float | None
     free_gpus: int | None
     cooling: str | None = None  # why it is not asked for at the moment
+    free_machines: int | None = None  # own machines: so many can be had
+    stock: str | None = None  # that `free_gpus` are of
 
 
 def offer_id(provider: str, region: str, zone: str, instance_type: str, market: Market) -> OfferId:
@@ -401,11 +423,12 @@ def with_live(table: OfferTable, offers: Sequence[Offer], now: datetime) -> Offe
     regions = Codebook(
         f"{table.sellers.name[s]}:{r}" for s, r in zip(table.places.seller, table.places.region, strict=True)
     )
-    stocks, sources = Codebook(), Codebook(table.sources)
+    stocks, sources, zones = Codebook(), Codebook(table.sources), Codebook(table.zones)
     free: dict[str, int] = {}
     for offer in offers:
         sellers.code(offer.target.provider)
         regions.code(f"{offer.target.provider}:{offer.target.region}")
+        zones.code(offer.zone)
         if offer.stock is not None and offer.free_gpus is not None:
             stocks.code(offer.stock)
             free[offer.stock] = offer.free_gpus
@@ -421,7 +444,8 @@ def with_live(table: OfferTable, offers: Sequence[Offer], now: datetime) -> Offe
         sources=(*sources.names, *(() if "live" in sources.names else ("live",))),
         shape=joined(table.shape, np.arange(first_shape, first_shape + count)),
         place=joined(table.place, [regions.code(f"{o.target.provider}:{o.target.region}") for o in offers]),
-        zone=joined(table.zone, np.zeros(count)),
+        zones=zones.names,
+        zone=joined(table.zone, [zones.code(o.zone) for o in offers]),
         market=joined(table.market, [Market.SPOT if o.is_spot else Market.ON_DEMAND for o in offers]),
         price=joined(table.price, [o.price_per_hour for o in offers]),
         hazard=joined(table.hazard, [np.nan if o.is_spot else 0.0 for o in offers]),
@@ -463,8 +487,8 @@ def more_shapes(shapes: Shapes, offers: Sequence[Offer], sellers: Codebook, gpus
         memory_gib=joined(shapes.memory_gib, [o.memory_gib for o in offers]),
         disk_gib=joined(shapes.disk_gib, unknown),
         network_gbps=joined(shapes.network_gbps, unknown),
-        # Machines of one seller's own stock stand side by side.
-        fabric=joined(shapes.fabric, [Fabric.HIGH if o.stock else Fabric.STANDARD for o in offers]),
+        # Own machines of one zone stand side by side.
+        fabric=joined(shapes.fabric, [Fabric.HIGH for _ in offers]),
         backend=(*shapes.backend, *(o.target.backend for o in offers)),
     )
 

@@ -80,6 +80,9 @@ class Part:
 
     listing: Listing
     count: int
+    tasks: int = 1  # that they run in all
+    waves: int = 1  # tasks that a seat runs, one after another
+    hours: float | None = None  # of many tasks: expected until the last of them here has ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from crucible.core.cost import Moves, moves
+from crucible.core.cost import OWN, Moves, moves
 from crucible.core.cycle import ANY_GPU, shape
 from crucible.core.offers import UNKNOWN, Bools, Ints, Listing, OfferTable
 from crucible.core.proposal import Rule
@@ -21,8 +21,9 @@ Rules = npt.NDArray[np.int8]  # a Rule per entry
 STORAGE_HOMES = {"s3": "aws", "gs": "gcp", "az": "azure", "minio": "onprem", "file": "local"}
 OTHER_MAKERS = ("MI",)  # AMD Instinct
 BESIDE_ARM = ("T4g", "GH200", "GB200")  # sold only in machines whose processors are ARM: most images do not run there
-# Own machines: they neither charge for traffic nor for time.
-OWN = ("local", "onprem")
+# Machines of one's own: what is stored at home is not in another cloud for them.
+AT_HOME = (*OWN, "slurm")
+DATASET = "dataset"  # scheme of what is registered: its home is told by the region, "provider/region"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Ruling:
 def gang_of(spec: JobSpec, table: OfferTable) -> Gang:
     """As few machines as the GPUs of each allow. Own machines are cut to measure: one size fits the gang."""
     need, gpus = spec.resources, table.shapes.gpus
-    least = 2 if need.requires_multi_node else 1
+    least = need.nodes or (2 if need.requires_multi_node else 1)
     if need.gpus == 0:
         return Gang(np.full(len(gpus), least, dtype=np.int64), np.zeros(len(gpus), dtype=np.int64))
     nodes = np.maximum(-(-need.gpus // np.maximum(gpus, 1)), least)
@@ -64,6 +65,9 @@ def home_of(spec: JobSpec) -> Home | None:
     if spec.data.dataset is None:
         return None
     scheme = spec.data.dataset.partition("://")[0] if "://" in spec.data.dataset else "file"
+    if scheme == DATASET:
+        provider, _, region = (spec.data.region or "local/local").partition("/")
+        return Home(provider, region or None)
     provider = STORAGE_HOMES.get(scheme, "local")
     return Home(provider, "local" if provider == "local" else spec.data.region)
 
@@ -101,6 +105,9 @@ def sold_out(rule: Rules, table: OfferTable, gang: Gang) -> Rules:
     """Only rows of a stock, and those that were refused just now, can be: a handful."""
     for row in table.cooling:
         if rule[row] == 0:
+            rule[row] = Rule.SOLD_OUT
+    for row, offer in table.live.items():
+        if rule[row] == 0 and offer.free_machines is not None and gang.nodes[table.shape[row]] > offer.free_machines:
             rule[row] = Rule.SOLD_OUT
     for row in table.stocked:
         shape_index = table.shape[row]
@@ -180,6 +187,9 @@ def place_rules(spec: JobSpec, table: OfferTable) -> tuple[Rules, Moves | None]:
         return rule, None
     provider = table.seller_code(home.provider)
     same_cloud = table.places.seller == provider
+    if is_brought(spec) and home.provider in AT_HOME:
+        own = np.array([name in AT_HOME for name in table.sellers.name], dtype=bool)
+        same_cloud = same_cloud | own[table.places.seller]
     here = same_cloud & np.array([home.region in (None, region) for region in table.places.region], dtype=bool)
     if spec.data.locality is Locality.REQUIRED:
         later(rule, ~here, Rule.LOCALITY)
@@ -199,10 +209,12 @@ def moves_of(spec: JobSpec, table: OfferTable, home: Home) -> Moves | None:
     place = table.places.find(table.seller_code(home.provider), home.region) if home.region else UNKNOWN
     if place == UNKNOWN:
         return None
-    moved = moves(table, place, size)
-    # Own machines send for nothing; how fast nobody knows before it is tried.
-    usd = np.where(np.isnan(moved.usd), 0.0, moved.usd) if home.provider in OWN else moved.usd
-    return Moves(usd=usd, hours=moved.hours)
+    return moves(table, place, size)
+
+
+def is_brought(spec: JobSpec) -> bool:
+    """Whether nodes fetch the data themselves, wherever they are."""
+    return (spec.data.dataset or "").startswith(f"{DATASET}://")
 
 
 # --- words ------------------------------------------------------------------------------------------------
@@ -260,6 +272,8 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
         case Rule.PRICE_LIMIT:
             return "costs more per hour than the spec allows"
         case Rule.SOLD_OUT:
+            if offer.free_gpus is None and offer.cooling is None:
+                return f"needs {nodes} machines, {offer.free_machines} can be had"
             return offer.cooling or f"needs {nodes * offer.gpus} free GPUs, {offer.free_gpus} are free"
         case Rule.DEADLINE:
             return "would not finish before the deadline"

@@ -15,9 +15,12 @@ from crucible.model.task import (
     TaskEnded,
     TaskEvent,
     TaskExplained,
+    TaskGiven,
     TaskPhase,
     TaskPlaced,
+    TaskPruned,
     TaskRetried,
+    Verdict,
 )
 
 _PHASES = {
@@ -54,7 +57,9 @@ def after(task: Task, attempt: Attempt, desired: Desired, retry: Retry, now: dat
     reason = attempt.reason or "no reason given"
     match attempt.outcome:
         case Outcome.SUCCEEDED:
-            return TaskEnded(now, TaskPhase.SUCCEEDED, None)
+            return TaskEnded(now, TaskPhase.SUCCEEDED, None, outputs=attempt.outputs)
+        case _ if task.verdict is Verdict.PRUNED:
+            return TaskEnded(now, TaskPhase.SUCCEEDED, task.reason, task.verdict, outputs=attempt.outputs)
         case _ if desired is Desired.CANCEL or attempt.outcome is Outcome.CANCELLED:
             return TaskEnded(now, TaskPhase.CANCELLED, reason)
         case Outcome.TIMED_OUT:
@@ -112,6 +117,18 @@ def loss_pause(losses: int, policy: Policy) -> timedelta:
     return min(timedelta(seconds=2.0 ** min(losses, 16)), policy.loss_pause_max)
 
 
+def taken_over(task: Task, before: Task | None, now: datetime) -> tuple[TaskEvent, ...]:
+    """What a job that goes on from another takes over from the task at the same place: its result, or at least what it
+    was given, since its checkpoints belong to that."""
+    if before is None:
+        return ()
+    given = [TaskGiven(now, before.params)] if before.params is not None and before.params != task.params else []
+    if before.phase is not TaskPhase.SUCCEEDED:
+        return tuple(given)
+    verdict = before.verdict or Verdict.REUSED
+    return *given, TaskEnded(now, before.phase, before.reason, verdict, before.value, before.metrics, before.outputs)
+
+
 def explained(task: Task, reason: str, not_before: datetime | None, now: datetime) -> tuple[TaskEvent, ...]:
     """Still waiting: say why, unless it was said already."""
     if reason == task.reason:
@@ -153,6 +170,21 @@ def evolve(task: Task, event: TaskEvent) -> Task:
         case TaskExplained(reason=reason, not_before=not_before):
             return replace(task, reason=reason, not_before=not_before)
         case TaskEnded(phase=phase, reason=reason):
-            return replace(task, phase=phase, reason=reason, attempt_id=None, not_before=None, deadline_at=None)
+            return replace(
+                task,
+                phase=phase,
+                reason=reason,
+                attempt_id=None,
+                not_before=None,
+                deadline_at=None,
+                verdict=event.verdict,
+                value=event.value,
+                metrics=event.metrics,
+                outputs=event.outputs,
+            )
+        case TaskGiven(params=params):
+            return replace(task, params=params)
+        case TaskPruned(reason=reason):
+            return replace(task, verdict=Verdict.PRUNED, reason=reason)
         case _:
             assert_never(event)

@@ -6,12 +6,14 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
+from crucible.core.crew_plan import Held, Scaling
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.proposal import Candidate, Proposal
 from crucible.core.relaunch import Relaunch
 from crucible.model.record import Prediction
 from crucible.model.spec import JobSpec, Retry, Strategy
+from crucible.model.units import MicroUsd
 
 REMEMBERED = 256
 # Odds of a deadline and ages of prices move with the clock; plans a minute apart are told apart.
@@ -27,11 +29,14 @@ UNSEEN: Mapping[str, Any] = {
     "setup": (),
     "env": {},
     "volumes": {},
+    "inputs": {},  # what bringing them costs is in `data`
     "model": None,
     "retry": Retry(),
     "timeout": None,
     "priority": 0,
     "project": None,
+    "template": None,
+    "given": {},
 }
 SEEN = tuple(field.name for field in fields(JobSpec) if field.name not in UNSEEN)
 
@@ -44,6 +49,7 @@ class Planned:
 
     text: str  # of its view, as JSON: written once for all jobs that share it
     expected: Prediction | None  # its job is yet to be named
+    cost: MicroUsd | None = None  # of a workflow: of all its steps
 
 
 def essence(spec: JobSpec) -> JobSpec:
@@ -62,6 +68,7 @@ class Answers:
         self._proposals: Memory[Proposal] = Memory()
         self._purchases: Memory[tuple[Candidate | None]] = Memory()
         self._relaunches: Memory[tuple[Relaunch | None]] = Memory()
+        self._scalings: Memory[Scaling] = Memory()
 
     def hold(self, table: OfferTable, book: SpeedBook, now: datetime) -> bool:
         return self.table is table and self.book is book and timedelta(0) <= now - self.now < HOLDS_FOR
@@ -74,6 +81,11 @@ class Answers:
 
     def relaunch(self, spec: JobSpec, make: Callable[[], Relaunch | None]) -> Relaunch | None:
         return self._relaunches.recall(key_of(spec), lambda: (make(),))[0]
+
+    def scaling(
+        self, spec: JobSpec, left: int, held: tuple[Held, ...], has_begun: bool, make: Callable[[], Scaling]
+    ) -> Scaling:
+        return self._scalings.recall((key_of(spec), left, held, has_begun), make)
 
     def proposal(
         self, spec: JobSpec, strategy: Strategy | None, offers: OfferTable, make: Callable[[], Proposal]
@@ -91,7 +103,7 @@ class Memory(Generic[V]):
     def recall(self, key: Hashable, make: Callable[[], V]) -> V:
         try:
             known = self._known.get(key)
-        except TypeError:  # a sweep or shards are open mappings: such a job is thought about every time
+        except TypeError:  # a list of trials or steps has open mappings: such a job is thought about every time
             return make()
         if known is None:
             known = self._known[key] = make()

@@ -67,7 +67,8 @@ class CheckpointDesk:
 
     async def rows(self, job: Job, task_index: int = 0) -> list[Row]:
         """Of the whole lineage, oldest step first: what a resumed job goes on from belongs to all of its chain."""
-        recorded = await self._context.store.checkpoints(job.lineage)
+        saved = await self._context.store.checkpoints(job.lineage)
+        recorded = [one for one in saved if one.task_index == task_index]
         place = await self._carried(job, task_index)
         stored = {} if place is None else {self._uri(place, one): one for one in place.wholes}
         numbers = await self._numbers({job.id, *(one.job_id for one in recorded)})

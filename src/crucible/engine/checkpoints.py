@@ -85,10 +85,11 @@ class Checkpoints:
 
     async def _asker(self, node_id: NodeId, attempt_id: str) -> Asker:
         """Forbidden, not NotFound: the node itself is still wanted."""
-        _, lease, job, attempt = await self._context.store.node_work(node_id)
-        if attempt is None or attempt.id != attempt_id or attempt.phase not in LIVE:
-            raise Forbidden("no such attempt is alive here")
-        return Asker(attempt, job, (await self._context.store.task(lease.task_id)).index)
+        known = await self._context.store.node_work(node_id)
+        for task, attempt in known.at_work:
+            if attempt.id == attempt_id and attempt.phase in LIVE:
+                return Asker(attempt, known.job, task.index)
+        raise Forbidden("no such attempt is alive here")
 
     async def _signed(self, objects: Objects, method: Method, keys: Sequence[str], label: str) -> list[wire.Signed]:
         self._context.failpoint(f"{label}.before")

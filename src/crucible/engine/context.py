@@ -8,6 +8,8 @@ from datetime import timedelta
 
 from crucible import spec as specs
 from crucible.core.checkpoint import is_carried
+from crucible.core.datasets import with_pin
+from crucible.core.outputs import with_inputs
 from crucible.core.step import View
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
@@ -24,6 +26,7 @@ from crucible.model.spec import JobSpec
 from crucible.model.storage import Address, is_object_storage, parse
 from crucible.ports.clock import Clock, Ids, Random
 from crucible.ports.objects import Storage
+from crucible.ports.search import Sampler
 from crucible.ports.seller import Seller
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
@@ -57,12 +60,16 @@ class Context:
     checkpoint_root: str  # URI of a folder under which lineages keep their checkpoints, where machines share files
     storage: Storage
     storage_root: Address  # under which lineages keep what agents carry
+    region_storage: Mapping[str, Address] = field(default_factory=dict)  # "provider/region" -> for copies of datasets
     failpoint: Callable[[str], None]
+    sampler: Sampler | None = None  # for adaptive searches
     claim_ttl: timedelta = CLAIM_TTL
     is_stopping: bool = False  # long polls end at once
     pulse: Pulse = field(init=False)
     last_words: dict[LeaseId, str] = field(init=False, default_factory=dict)  # of machines whose agents are late
-    untidy: dict[JobId, None] = field(init=False, default_factory=dict)  # whose stored checkpoints want a look
+    # Whose stored checkpoints want a look: of one task, or of all of a job's.
+    untidy: dict[tuple[JobId, int | None], None] = field(init=False, default_factory=dict)
+    stirred: dict[JobId, None] = field(init=False, default_factory=dict)  # whose tasks have changed
     heard_at: dict[NodeId, float] = field(init=False, default_factory=dict)  # by this server, monotonic
     _specs: "OrderedDict[JobId, JobSpec]" = field(init=False, default_factory=OrderedDict)
 
@@ -70,9 +77,13 @@ class Context:
         self.pulse = Pulse(self.clock)
 
     def spec_of(self, job: Job) -> JobSpec:
-        """The parsed spec; a job's text never changes, so it is parsed once."""
+        """The parsed spec, with the trees that its dataset and inputs meant when it was submitted; none of it changes,
+        so it is parsed once."""
         spec = self._specs.get(job.id)
-        return spec or self.remember_spec(job.id, specs.load(job.spec_yaml).spec)
+        if spec is not None:
+            return spec
+        spec = with_pin(specs.load(job.spec_yaml).spec, job.dataset_uri)
+        return self.remember_spec(job.id, with_inputs(spec, job.inputs))
 
     def remember_spec(self, job_id: JobId, spec: JobSpec) -> JobSpec:
         self._specs[job_id] = spec
@@ -123,8 +134,8 @@ class Context:
         shares = all(seller.facts.shares_files for seller in self.sellers.values())
         return is_carried(self.spec_of(job).checkpoint.dir, shares, has_carried)
 
-    def tidy_later(self, job_id: JobId) -> None:
-        self.untidy[job_id] = None
+    def tidy_later(self, job_id: JobId, task_index: int | None = None) -> None:
+        self.untidy[job_id, task_index] = None
         self.hub.notify("tidy")
 
     def is_quiet(self, node_id: NodeId) -> bool:
@@ -140,6 +151,15 @@ class Context:
         """After a commit: wake whoever these changes concern."""
         self.wakes.wake("job", job_id)
         self.wakes.wake("task", task_id)
+        for change in changes:
+            if isinstance(change.after, Lease):
+                self.tell_lease(change.after)
+        self.hub.notify(job_id)
+
+    def tell_seated(self, job_id: JobId, changes: Sequence[Change]) -> None:
+        """The same for one of very many tasks: its job is looked at soon, together with what happens to the others."""
+        self.stirred[job_id] = None
+        self.hub.notify("stirred")
         for change in changes:
             if isinstance(change.after, Lease):
                 self.tell_lease(change.after)

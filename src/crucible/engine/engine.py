@@ -2,58 +2,101 @@
 ordinary reconcile: there is no recovery path."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 
+from crucible.engine.channels import Channels
 from crucible.engine.checkpoint_desk import CheckpointDesk
 from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context, log
+from crucible.engine.crews import CrewDesk
+from crucible.engine.dataset_copies import DatasetCopies
+from crucible.engine.dataset_nodes import DatasetNodes
+from crucible.engine.datasets import Datasets
 from crucible.engine.gateway import Gateway
+from crucible.engine.handing import Handing
+from crucible.engine.inputs import Inputs
 from crucible.engine.orders import OrderReconciler
+from crucible.engine.outputs import Outputs
 from crucible.engine.placer import Placer
 from crucible.engine.planner import NO_KNOWLEDGE, Known, Planner
 from crucible.engine.poller import Poller
 from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
+from crucible.engine.shard_outputs import ShardOutputs
+from crucible.engine.shards import ShardDesk
 from crucible.engine.shelf import Shelf
+from crucible.engine.step_jobs import StepJobs
+from crucible.engine.sweeps import Sweeps
 from crucible.engine.tasks import JobReconciler, TaskReconciler
 from crucible.engine.telemetry import Telemetry
+from crucible.engine.templates import Templates
 from crucible.engine.tidying import Tidier
+from crucible.engine.trees import Trees
+from crucible.engine.trial_desk import TrialDesk
 from crucible.engine.wakes import Key
+from crucible.engine.workflows import WorkflowReconciler
 from crucible.model.errors import Busy, NotFound, PlatformError, StorageFailed
 from crucible.model.ids import JobId, OrderId, TaskId
 from crucible.ports.blobs import Blobs
 from crucible.ports.prices import Prices
+from crucible.ports.templates import ShippedTemplate
 
 WORKERS = 16
 # How often rows whose time has come are looked for, and what was heard is written.
 DUE_S = 1.0
 FLUSH_S = 1.0
 DUE_BATCH = 1000
+STIR_S = 0.5
+STIR_MAX_S = 60.0
 # A loop that failed starts again after this; the rows it was at are found by the others meanwhile.
 RESTART_S = 1.0
 
 
 class Engine:
     def __init__(
-        self, context: Context, blobs: Blobs, knowledge: Known = NO_KNOWLEDGE, prices: Sequence[Prices] = ()
+        self,
+        context: Context,
+        blobs: Blobs,
+        knowledge: Known = NO_KNOWLEDGE,
+        prices: Sequence[Prices] = (),
+        templates: Mapping[str, ShippedTemplate] = MappingProxyType({}),
     ) -> None:
-        """`prices` tells what has changed since the catalog of `knowledge` was made."""
+        """`prices` tells what has changed since the catalog of `knowledge` was made; `templates` come with Crucible."""
         self.context = context
         shelf = Shelf(context)
         self.price_book = PriceBook(context.store, context.clock)
         self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
         telemetry = Telemetry(context, lambda: knowledge.book)
         self.planner = Planner(context, knowledge, self.price_book.overlay, shelf.offers, telemetry)
-        self.placer = Placer(context, shelf, self.planner)
-        self.service = Service(context, self.placer, self.planner, blobs)
+        self.sweeps = Sweeps(context)
+        self.trials = TrialDesk(context, self.sweeps)
+        crews = CrewDesk(context, self.planner, self.sweeps.prepare)
+        self.placer = Placer(context, shelf, self.planner, crews, self.sweeps.prepare)
+        trees = Trees(context)
+        self.datasets = Datasets(context, trees)
+        self.dataset_copies = DatasetCopies(context, trees, self.planner.table)
+        self.outputs = Outputs(context, trees)
+        self.shards = ShardDesk(context, trees, blobs)
+        self.shard_outputs = ShardOutputs(context, trees, self.shards)
+        self.templates = Templates(context, blobs, templates)
+        self.service = Service(
+            context, self.placer, self.planner, blobs, self.datasets, Inputs(context), self.shards, self.templates
+        )
         self.recommender = Recommender(self.planner.table, telemetry.book, context.clock, context.providers)
         self.checkpoints = Checkpoints(context)
-        self.gateway = Gateway(context, self.checkpoints)
+        nodes = DatasetNodes(context, trees, self.dataset_copies, self.planner.table)
+        self.gateway = Gateway(context, self.checkpoints, nodes, self.outputs, self.placer.want, crews.succession)
+        self.channels = Channels(context)
         self.checkpoint_desk = CheckpointDesk(context, self.checkpoints)
-        self.tidier = Tidier(context, self.checkpoints, self.gateway.record)
-        self._tasks = TaskReconciler(context, self.placer.want, self.gateway.last_words)
-        self._jobs = JobReconciler(context, telemetry)
+        self.tidier = Tidier(
+            context, self.checkpoints, self.gateway.record, (self.outputs.tidy, self.shard_outputs.tidy)
+        )
+        self._tasks = TaskReconciler(context, self.placer.want, self.gateway.last_words, self.placer.growth.note, crews)
+        self._jobs = JobReconciler(context, telemetry, self.sweeps)
+        steps = StepJobs(context, Handing(context, trees).gather, self.datasets.pin, self.service.submit_step)
+        self._workflows = WorkflowReconciler(context, steps, self.service.wish_of_workflow)
         self._orders = OrderReconciler(context)
         self._pollers = [Poller(context, seller, self.placer.want) for seller in context.sellers.values()]
         self._running: list[asyncio.Task[None]] = []
@@ -65,14 +108,26 @@ class Engine:
             self._announcing,
             self._due,
             self._flushing,
+            self._stirring,
             self.placer.run,
             self.prices.run,
+            self.sweeps.run,
             self.tidier.run,
+            *([self.dataset_copies.run] if self.context.region_storage else []),
             *(poller.run for poller in self._pollers),
             *(poller.listen for poller in self._pollers),
             *(self._work for _ in range(WORKERS)),
         ]
         self._running = [asyncio.create_task(self._for_ever(loop)) for loop in loops]
+
+    def look_for_room(self) -> None:
+        """Somebody changed what there is to be had: sellers that count their own stock are asked again, and what waits
+        is placed."""
+        for seller in self.context.sellers.values():
+            if seller.facts.counts_stock:
+                self.context.look_at(seller.name, seller.region)
+        self.planner.look_again()
+        self.placer.want()
 
     async def stop(self) -> None:
         """Effects under way are cut off where they stand: that is as safe as kill -9, and tested as such."""
@@ -115,6 +170,8 @@ class Engine:
                 await self._orders.step(OrderId(key.id))
             case "job":
                 await self._jobs.step(JobId(key.id))
+            case "workflow":
+                await self._workflows.step(JobId(key.id))
 
     async def _due(self) -> None:
         context = self.context
@@ -127,6 +184,8 @@ class Engine:
                 context.wakes.wake("order", order)
             for job in due.jobs:
                 context.wakes.wake("job", job)
+            for workflow in due.workflows:
+                context.wakes.wake("workflow", workflow)
             if due.tasks:
                 self.placer.want()
             await context.clock.sleep(DUE_S)
@@ -135,6 +194,16 @@ class Engine:
         while True:
             await self.context.clock.sleep(FLUSH_S)
             await self.gateway.flush()
+
+    async def _stirring(self) -> None:
+        """Jobs of which one task after another changes are looked at a few times a second."""
+        context, seen = self.context, 0
+        while True:
+            seen = await context.hub.wait("stirred", seen, STIR_MAX_S)
+            stirred, context.stirred = context.stirred, {}
+            for job_id in stirred:
+                context.wakes.wake("job", job_id)
+            await context.clock.sleep(STIR_S)
 
     async def _announcing(self) -> None:
         while True:

@@ -10,6 +10,9 @@ COMMITS = (
     "desired",
     "cycle.place",
     "cycle.explain",
+    "cycle.seat",
+    "crew.give_back",
+    "job.end_waiting",
     "order.prepared",
     "order.called",
     "order.answer",
@@ -19,10 +22,18 @@ COMMITS = (
     "enrol",
     "report.rank",
     "report.checkpoint",
+    "dataset",
+    "dataset-copy",
+    "transfer",
+    "shard.lease",
+    "shard.commit",
+    "shards.drain",
     "task.step",
     "job.status",
+    "workflow.step",
+    "workflow.begin",
 )
-CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append", "slot", "candidate", "retention")
+CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append", "slot", "candidate", "retention", "outputs")
 
 POINTS = frozenset(
     [f"commit.{label}.{side}" for label in COMMITS for side in ("before", "after")]

@@ -1,17 +1,21 @@
 """What agents ask for: enrolment binds a machine to its lease; work is a long poll over what the node should run."""
 
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crucible.core import lease as leases
 from crucible.core.checkpoint import Whole
 from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
-from crucible.engine.reports import Reports
+from crucible.engine.dataset_nodes import DatasetNodes
+from crucible.engine.outputs import Outputs
+from crucible.engine.reports import Reports, Succeed
 from crucible.engine.stored import Place
 from crucible.engine.work import work_of, work_version
 from crucible.model.attempt import Attempt
 from crucible.model.change import born, changed
+from crucible.model.channel import Channel
 from crucible.model.encoding import encode
 from crucible.model.errors import Busy, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, MachineId, NodeId, OrderId
@@ -19,6 +23,8 @@ from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, Node, NodeEnrolled, Order, SellerFacts
 from crucible.model.tree import TaskTree
 from crucible.wire import agent as wire
+from crucible.wire import datasets as trees
+from crucible.wire import outputs as left
 
 TRIES = 10
 MAX_WAIT_S = 60.0
@@ -31,10 +37,22 @@ USABLE = (LeasePhase.REQUESTED, LeasePhase.ACTIVE)
 
 
 class Gateway:
-    def __init__(self, context: Context, checkpoints: Checkpoints) -> None:
+    def __init__(
+        self,
+        context: Context,
+        checkpoints: Checkpoints,
+        datasets: DatasetNodes,
+        outputs: Outputs,
+        want_place: Callable[[], None],
+        succession: Succeed,
+    ) -> None:
+        """`want_place` hears that there is room for a task."""
         self._context = context
         self._checkpoints = checkpoints
-        self._reports = Reports(context, checkpoints)
+        self._datasets = datasets
+        self._outputs = outputs
+        self._want_place = want_place
+        self._reports = Reports(context, checkpoints, outputs, want_place, succession)
         self._asking: Counter[NodeId] = Counter()  # questions for work that wait here
         self._servers_known: tuple[float, list[str]] | None = None
 
@@ -66,6 +84,7 @@ class Gateway:
         await context.store.commit([born(node, NodeEnrolled(now)), *bound], label="enrol")
         self._reports.heard(node.id)
         context.tell(order.job_id, order.task_id, bound)
+        self._want_place()
         return await self._enrolled(node, facts)
 
     def _new_node(self, order: Order, lease: Lease, message: wire.Enrol) -> Node:
@@ -119,7 +138,7 @@ class Gateway:
         context, node_id = self._context, await self.authenticate(key)
         await context.clock.sleep(ASKS_AGAIN_S)
         if node_id not in self._asking:
-            target = (await context.store.node_work(node_id))[1].target
+            target = (await context.store.node_work(node_id)).lease.target
             context.look_at(target.provider, target.region)
 
     async def _work(self, node_id: NodeId, seen: str | None, wait_s: float) -> wire.WorkReply:
@@ -127,15 +146,15 @@ class Gateway:
         until = context.clock.monotonic() + min(wait_s, MAX_WAIT_S)
         while True:
             counter = context.hub.counter(node_id)
-            node, lease, job, attempt = await context.store.node_work(node_id)
-            if lease.phase is LeasePhase.CLOSED:
+            known = await context.store.node_work(node_id)
+            if known.lease.phase is LeasePhase.CLOSED:
                 raise NotFound("this node's lease is closed")
-            version = work_version(node, lease, attempt)
+            wishes = await context.store.channels(node_id, context.clock.now())
+            version = work_version(known) + marked(wishes)
             if version != seen:
-                index = (await context.store.task(node.task_id)).index
-                carries = await self._checkpoints.carries(job)
-                work = work_of(context, node, lease, job, index, attempt, carries)
-                return wire.WorkReply.model_validate({**encode(work), "servers": await self._servers()})
+                work = encode(work_of(context, known, await self._checkpoints.carries(known.job)))
+                told = {"version": version, "channels": encode(wishes), "servers": await self._servers()}
+                return wire.WorkReply.model_validate({**work, **told})
             left = until - context.clock.monotonic()
             if left <= 0 or context.is_stopping:
                 return wire.WorkReply(version=version, unchanged=True, servers=await self._servers())
@@ -151,6 +170,18 @@ class Gateway:
 
     async def candidate(self, key: str, asked: wire.CandidateRequest) -> wire.CandidateReply:
         return await self._checkpoints.candidate(await self.authenticate(key), asked)
+
+    async def tree(self, key: str, asked: trees.TreeRequest) -> trees.TreeReply:
+        return await self._datasets.tree(await self.authenticate(key), asked)
+
+    async def fetched(self, key: str, asked: trees.TreeFetched) -> trees.TreeNoted:
+        return await self._datasets.fetched(await self.authenticate(key), asked)
+
+    async def output(self, key: str, asked: left.OutputAsked) -> left.OutputReply:
+        return await self._outputs.upload(await self.authenticate(key), asked)
+
+    async def whole(self, key: str, asked: left.OutputWhole) -> left.OutputFound:
+        return await self._outputs.whole(await self.authenticate(key), asked)
 
     async def last_words(self, tree: TaskTree) -> bool:
         """Of ranks whose machines are gone. True: something is known now that was not before."""
@@ -181,6 +212,13 @@ class Gateway:
         if attempt.outcome is not None:
             raise NotFound("the attempt is over")
         return attempt.id
+
+
+def marked(wishes: Sequence[Channel]) -> str:
+    """What people's wishes add to the version of a node's work: an agent hears of each, and of its going."""
+    if not wishes:
+        return ""
+    return "+" + hashlib.sha256(" ".join(wish.id for wish in wishes).encode()).hexdigest()[:12]
 
 
 def lease_for(held: Sequence[Lease], machine: MachineId) -> Lease:

@@ -16,6 +16,7 @@ from crucible.model.errors import (
     OrderRejected,
     PlatformError,
     ProviderError,
+    QuotaReached,
     RateLimited,
     StaleClaim,
     StaleVersion,
@@ -148,8 +149,11 @@ class OrderReconciler:
             context.tell(order.job_id, order.task_id, changes)
 
     def _cooldowns(self, order: Order, answer: "Answer", seller: Seller) -> Sequence[Cooldown]:
-        """A seller that counts its own stock says by itself what is free again."""
-        if answer.error is None or not isinstance(answer.said, leases.Denied) or seller.facts.counts_stock:
+        """A seller that counts its own stock says by itself what is free again; not what it will never accept."""
+        if answer.error is None or not isinstance(answer.said, leases.Denied):
+            return ()
+        is_full = isinstance(answer.error, NoCapacity) and not isinstance(answer.error, QuotaReached)
+        if seller.facts.counts_stock and is_full:
             return ()
         if isinstance(answer.error, CredentialsRejected):
             log.error("%s does not accept our credentials: %s", seller.name, answer.error)

@@ -11,8 +11,8 @@ async def past_of(context: Context, tree: TaskTree) -> Past:
     job, store = tree.job, context.store
     if tree.task.attempts == 0 and job.lineage == job.id:
         return NO_PAST
-    saved_step = await store.newest_step(job.lineage)
-    progress = next((one for one in await store.progress(job.id) if one.task_id == tree.task.id), None)
+    saved_step = await store.newest_step(job.lineage, tree.task.index)
+    progress = await store.task_progress(tree.task.id)
     posted = (await store.job_costs([job.id])).get(job.id, MicroUsd(0))
     running = so_far(await store.open_usages_of([job.id]), context.clock.now())
     return Past(

@@ -12,26 +12,30 @@ from datetime import timedelta
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
-from crucible.core.cycle import Placement, Purchase, Shape, Unplaced, Want, left, plan, shape
+from crucible.core.cycle import Placement, Purchase, Shape, Unplaced, Want, free_gpus, left, place, plan, shape
 from crucible.core.lives import mean_life_s
 from crucible.core.relaunch import Relaunch, remaining, said
+from crucible.core.scale import is_elastic, resized, sizes
 from crucible.core.step import held_leases
 from crucible.engine.context import Context
+from crucible.engine.crews import CrewDesk, Prepare
+from crucible.engine.growth import Growth
 from crucible.engine.past import past_of
 from crucible.engine.planner import Planner, purchase_of
+from crucible.engine.purchases import Bought, allocated, buy
 from crucible.engine.shelf import Shelf
 from crucible.model.attempt import Attempt, AttemptCreated
 from crucible.model.change import Change, born, changed
 from crucible.model.errors import StaleClaim, StaleVersion
-from crucible.model.ids import AttemptId, LeaseId, OrderId, TaskId
-from crucible.model.job import Job, JobAllocated
-from crucible.model.lease import Lease, LeasePhase, LeaseRequested, Order, OrderPlaced
-from crucible.model.offer import Offer, Target
+from crucible.model.ids import AttemptId, LeaseId, TaskId
+from crucible.model.job import Job
+from crucible.model.lease import Lease
+from crucible.model.offer import Offer
 from crucible.model.record import Allocation
 from crucible.model.spec import JobSpec, Mode
-from crucible.model.task import Task, TaskPlaced
+from crucible.model.sweep import Params
+from crucible.model.task import Task, TaskGiven, TaskPlaced
 from crucible.model.tree import Tally, TaskTree
-from crucible.model.units import MicroUsd
 from crucible.ports.store import Claim
 
 # Read, planned and written before the next are looked at: requests are never kept waiting for long.
@@ -59,10 +63,14 @@ class Ask:
 
 
 class Placer:
-    def __init__(self, context: Context, shelf: Shelf, planner: Planner) -> None:
+    def __init__(self, context: Context, shelf: Shelf, planner: Planner, crews: CrewDesk, prepare: Prepare) -> None:
+        """`prepare` says what tasks are given that were made before anybody knew."""
         self._context = context
+        self._prepare = prepare
+        self._crews = crews
         self._shelf = shelf
         self._planner = planner
+        self.growth = Growth(context, self.want)
         self._buys = not all(seller.facts.counts_stock for seller in context.sellers.values())
         self._news = asyncio.Event()
         self._misfits: set[TaskId] = set()  # fit on nothing of what was left on offer
@@ -92,7 +100,7 @@ class Placer:
 
     async def cycle(self, claim: Claim) -> None:
         """In the order of their turn, until nobody is left who might fit."""
-        context, offers = self._context, await self._shelf.offers()
+        context, offers = self._context, await self._shelf.on_sale()
         self._recall(offers)
         looked_at, is_more = set(self._misfits), True
         while is_more:
@@ -100,7 +108,8 @@ class Placer:
             looked_at.update(tree.task.id for tree in trees)
             offers = await self._place(trees, offers, claim)
             is_more = len(trees) == BATCH
-        self._left = offers
+        offers = await self._crews.cycle(offers, claim)
+        self._left = await self.growth.grow(offers, claim)
 
     def _recall(self, offers: list[Offer]) -> None:
         now = self._context.clock.monotonic()
@@ -111,7 +120,7 @@ class Placer:
     async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], claim: Claim) -> list[Offer]:
         """Returns what is left."""
         by_task = {tree.task.id: tree for tree in trees}
-        asks = {tree.task.id: await self._ask_of(tree) for tree in trees}
+        asks = {tree.task.id: await self._ask_of(tree, offers) for tree in trees}
         wants = [ask.want for ask in asks.values()]
         made = plan(wants, offers)
         check_plan(made, wants, offers)
@@ -120,31 +129,44 @@ class Placer:
         await self._explain(by_task, made.unplaced, claim)
         return left(offers, made)
 
-    async def _ask_of(self, tree: TaskTree) -> Ask:
+    async def _ask_of(self, tree: TaskTree, offers: Sequence[Offer]) -> Ask:
         spec, held = self._context.spec_of(tree.job), held_leases(tree)
-        whole, past = Want(tree.task.id, spec, tuple(lease.id for lease in held)), await past_of(self._context, tree)
+        past = await past_of(self._context, tree)
+        here = completed(self._context, tree, held, offers)
+        if here is not None:
+            return Ask(here, past.saved_step)
+        whole = Want(tree.task.id, spec, tuple(lease.id for lease in held))
         if not self._buys:
-            return Ask(whole, past.saved_step)
+            return Ask(largest(whole, offers), past.saved_step)
         if held and len(held) == self._gang_size(tree):
-            return Ask(replace(whole, gang=Shape(len(held), held[0].gpus)), past.saved_step)
+            sized = resized(spec, len(held), held[0].gpus) if is_elastic(spec) else spec
+            return Ask(replace(whole, spec=sized, gang=Shape(len(held), held[0].gpus)), past.saved_step)
         rest = remaining(spec, past)
-        found = await self._best_buy(tree, rest)
+        found, nodes = await self._best_buy(tree, rest)
         if found is None:
             return Ask(replace(whole, held=(), why_not=f"waits: {await self._planner.why_nothing(rest)}"))
         concession = said(found, rest, self._context.clock.now())
+        whole = replace(whole, spec=resized(spec, nodes) if is_elastic(spec) else spec)
         if self._context.seller(found.way.first.target).facts.counts_stock:
-            here = tuple(lease.id for lease in held if lease.target == found.way.first.target)
-            return Ask(replace(whole, held=here), past.saved_step, concession)
+            here_held = tuple(lease.id for lease in held if lease.target == found.way.first.target)
+            return Ask(replace(whole, held=here_held), past.saved_step, concession)
         purchase = purchase_of(found.way)
         want = replace(whole, held=self._alike(tree, held, purchase), purchase=purchase)
         return Ask(want, past.saved_step, concession)
 
-    async def _best_buy(self, tree: TaskTree, rest: JobSpec) -> Relaunch | None:
-        """For what is left of the job. Its limits hold; only one that has run already goes on without them."""
-        if tree.job.started_at is not None:
-            return await self._planner.relaunch(rest)
-        found = await self._planner.purchase(rest)
-        return None if found is None else Relaunch(found)
+    async def _best_buy(self, tree: TaskTree, rest: JobSpec) -> tuple[Relaunch | None, int]:
+        """For what is left of the job, and for how many of the machines that its spec speaks of. Its limits hold; only
+        one that has run already goes on without them."""
+        for nodes in sizes(rest):
+            sized = resized(rest, nodes) if is_elastic(rest) else rest
+            if tree.job.started_at is not None:
+                again = await self._planner.relaunch(sized)
+            else:
+                found = await self._planner.purchase(sized)
+                again = None if found is None else Relaunch(found)
+            if again is not None:
+                return again, nodes
+        return None, 0
 
     def _gang_size(self, tree: TaskTree) -> int:
         """Of the gang that the task had last: what it holds of that may be all it needs."""
@@ -159,7 +181,8 @@ class Placer:
     # --- committing -------------------------------------------------------------------------------
 
     async def _commit(self, tree: TaskTree, placement: Placement, ask: Ask, claim: Claim) -> None:
-        changes, records = self._gang(tree, placement, ask)
+        given = (await self._prepare(tree.job, [tree.task])).get(tree.task.id)
+        changes, records = self._gang(tree, placement, ask, given)
         try:
             await self._context.store.commit(changes, records, label="cycle.place", claim=claim)
         except StaleVersion:
@@ -168,18 +191,21 @@ class Placer:
         self._planner.look_again()
         self._context.tell(tree.job.id, tree.task.id, changes)
 
-    def _gang(self, tree: TaskTree, placement: Placement, ask: Ask) -> tuple[list[Change], tuple[Allocation, ...]]:
+    def _gang(
+        self, tree: TaskTree, placement: Placement, ask: Ask, given: Params | None
+    ) -> tuple[list[Change], tuple[Allocation, ...]]:
         """One attempt with all its leases: what is held, and one order for the rest."""
         context, now = self._context, self._context.clock.now()
-        bought, records = self._purchase(tree, placement, placement.offer, ask) if placement.offer else ([], ())
+        attempt_id = AttemptId(context.ids.new("attempt"))
+        bought = Bought() if placement.offer is None else buy(context, tree, placement, attempt_id, ask.hazard_per_hour)
         facts = context.facts(tree.leases) if placement.offer is None else context.seller(placement.offer.target).facts
         deadline = now + context.policy.order_limit + facts.boot_time
         attempt = Attempt(
-            id=AttemptId(context.ids.new("attempt")),
+            id=attempt_id,
             task_id=tree.task.id,
             job_id=tree.job.id,
             number=tree.task.attempts,
-            leases=(*placement.reuse, *(c.after.id for c in bought if isinstance(c.after, Lease))),
+            leases=(*placement.reuse, *bought.leases),
             created_at=now,
             deadline_at=deadline,
             resume_step=ask.resume_step,
@@ -187,10 +213,11 @@ class Placer:
             reason=ask.concession,
         )
         placed = TaskPlaced(now, attempt.id, deadline, ask.concession)
-        task_changes = changed(tree.task, [placed], tasks.evolve)[1]
-        job_changes = () if placement.offer is None else self._allocated(tree, placement, placement.offer)
-        records = tuple(replace(record, attempt_id=attempt.id) for record in records)
-        return [*job_changes, *task_changes, born(attempt, AttemptCreated(now)), *bought], records
+        news = [placed] if given is None else [TaskGiven(now, given), placed]
+        task_changes = changed(tree.task, news, tasks.evolve)[1]
+        offer, nodes = placement.offer, placement.shape.nodes
+        job_changes = () if offer is None else allocated(context, tree.job, offer, nodes)
+        return [*job_changes, *task_changes, born(attempt, AttemptCreated(now)), *bought.changes], bought.records
 
     def _mean_life_s(self, tree: TaskTree, placement: Placement, ask: Ask) -> float | None:
         """Of the gang: what it holds was bought with its own risk, what is bought now with the plan's."""
@@ -198,79 +225,6 @@ class Placer:
         held = [orders.get(lease.order_id) for lease in tree.leases if lease.id in placement.reuse]
         hazards = [order.hazard_per_hour for order in held if order is not None]
         return mean_life_s([*hazards, *([ask.hazard_per_hour] * placement.count)])
-
-    def _purchase(
-        self, tree: TaskTree, placement: Placement, offer: Offer, ask: Ask
-    ) -> tuple[list[Change], tuple[Allocation, ...]]:
-        context, now = self._context, self._context.clock.now()
-        order = Order(
-            id=OrderId(context.ids.new("order")),
-            job_id=tree.job.id,
-            task_id=tree.task.id,
-            target=offer.target,
-            offer=offer.id,
-            zone=placement.zone,
-            instance_type=offer.instance_type,
-            count=placement.count,
-            gpus=offer.gpus,
-            is_spot=offer.is_spot,
-            price_per_hour=offer.price_per_hour,
-            body={},
-            created_at=now,
-            deadline_at=now + context.policy.order_limit,
-            hazard_per_hour=ask.hazard_per_hour,
-        )
-        leases = [self._lease(order, index) for index in range(placement.count)]
-        hours = context.spec_of(tree.job).resources.estimated_hours
-        allocation = Allocation(
-            job_id=order.job_id,
-            task_id=order.task_id,
-            attempt_id=AttemptId(""),
-            order_id=order.id,
-            target=order.target,
-            instance_type=order.instance_type,
-            count=order.count,
-            is_spot=order.is_spot,
-            price_per_hour=order.price_per_hour,
-            estimated_hours=hours,
-            estimated_cost=MicroUsd(round(order.price_per_hour * order.count * (hours or 0))),
-            created_at=now,
-        )
-        changes = [born(order, OrderPlaced(now)), *(born(lease, LeaseRequested(now)) for lease in leases)]
-        return changes, (allocation,)
-
-    def _lease(self, order: Order, index: int) -> Lease:
-        return Lease(
-            id=LeaseId(self._context.ids.new("lease")),
-            order_id=order.id,
-            job_id=order.job_id,
-            task_id=order.task_id,
-            target=order.target,
-            index=index,
-            gpus=order.gpus,
-            price_per_hour=order.price_per_hour,
-            created_at=order.created_at,
-            deadline_at=order.deadline_at,
-            phase=LeasePhase.REQUESTED,
-        )
-
-    def _allocated(self, tree: TaskTree, placement: Placement, offer: Offer) -> tuple[Change, ...]:
-        """The job shows where it went; saying the same again is no news."""
-        job, target = tree.job, offer.target
-        event = JobAllocated(
-            self._context.clock.now(),
-            target.provider,
-            target.region,
-            target.backend,
-            offer.instance_type,
-            placement.shape.nodes,
-            offer.is_spot,
-        )
-        selected = Target(job.selected_provider or "", job.selected_region or "", job.selected_backend or "")
-        machines = job.selected_instance_type, job.selected_count, job.selected_spot
-        if selected == target and machines == (offer.instance_type, placement.shape.nodes, offer.is_spot):
-            return ()
-        return changed(job, [event], jobs.evolve)[1]
 
     async def _explain(self, by_task: dict[TaskId, TaskTree], unplaced: Sequence[Unplaced], claim: Claim) -> None:
         """All at once: whoever changed meanwhile is looked at again together with the others."""
@@ -305,3 +259,25 @@ class Placer:
             return changes
         tally = Tally({task.phase: 1}, task.reason, ever_placed=task.attempts > 0)
         return changes + changed(tree.job, jobs.decide(tree.job, tally, now), jobs.evolve)[1]
+
+
+def completed(context: Context, tree: TaskTree, held: Sequence[Lease], offers: Sequence[Offer]) -> Want | None:
+    """A gang that lost some of its machines where sellers count their stock: with what can be had beside those that it
+    holds, if that is enough. Healthy machines are not given back for a place that may be a little better."""
+    spec, orders = context.spec_of(tree.job), {order.id: order for order in tree.orders}
+    if not held or len({lease.target for lease in held}) > 1 or not context.seller(held[0].target).facts.counts_stock:
+        return None
+    order = orders.get(held[0].order_id)
+    same_seller = [offer for offer in offers if offer.target == held[0].target]
+    zone = order.zone if order is not None else None
+    want = largest(Want(tree.task.id, spec, tuple(lease.id for lease in held), zone=zone), same_seller)
+    return want if isinstance(place(want, same_seller, free_gpus(same_seller)), Placement) else None
+
+
+def largest(want: Want, offers: Sequence[Offer]) -> Want:
+    """As many machines as can be had, where the job is elastic; else as its spec says."""
+    for nodes in sizes(want.spec) if is_elastic(want.spec) else ():
+        smaller = replace(want, spec=resized(want.spec, nodes))
+        if isinstance(place(smaller, offers, free_gpus(offers)), Placement):
+            return smaller
+    return want

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 from crucible.core import admission, plan, prediction, spread, whynot
 from crucible.core.check import check_candidate, check_proposal
+from crucible.core.check_tasks import check_scaling
 from crucible.core.cooling import cooled
+from crucible.core.crew_plan import Held, Scaling, more
 from crucible.core.cycle import Purchase
 from crucible.core.lives import learned
-from crucible.core.offers import OfferTable, make_table, with_live
+from crucible.core.offers import Listing, OfferTable, make_table, with_live
 from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
@@ -139,6 +141,20 @@ class Planner:
             check_candidate(found.way, without(spec, found.given_up), 1, answers.now)
         return found
 
+    async def scaling(self, spec: JobSpec, left: int, held: Sequence[Held], *, has_begun: bool = False) -> Scaling:
+        """What to buy for the `left` tasks of a job that have not ended, and which of its machines may go. The budget
+        of `spec` is what is left of it; a job that `has_begun` goes on though nothing keeps its limits."""
+        answers, asked, crew = await self._current(), essence(spec), tuple(held)
+        return answers.scaling(
+            asked, left, crew, has_begun, lambda: self._scaling(asked, left, crew, has_begun, answers)
+        )
+
+    def _scaling(self, spec: JobSpec, left: int, held: tuple[Held, ...], has_begun: bool, answers: Answers) -> Scaling:
+        question = self._question(spec, None, answers.now)
+        made = more(question, left, held, answers.table, answers.book, has_begun=has_begun)
+        check_scaling(made, spec, left, held)
+        return made
+
     async def why_nothing(self, spec: JobSpec) -> str:
         """What stands against everything that is enabled."""
         answers, asked = await self._current(), essence(spec)
@@ -184,7 +200,7 @@ class Planner:
         def ask(other: JobSpec, how: Strategy | None, offers: OfferTable) -> Proposal:
             return answers.proposal(other, how, offers, lambda: self._propose(other, how, offers, answers.book, now))
 
-        made = admission.feasible(spec, answers.table, ask, now, self._context.providers)
+        spec, made = admission.fitting(spec, answers.table, ask, now, self._context.providers)
         # What is only taken now runs where it would, were nothing taken.
         way = made.runnable or ask(spec, None, answers.table.emptied).runnable
         cpu_ms = (self._context.clock.cpu() - began) * 1000
@@ -213,7 +229,11 @@ class Planner:
 def purchase_of(candidate: Candidate) -> Purchase:
     """What is asked of the seller."""
     listing = candidate.first
-    offer = Offer(
+    return Purchase(offer_of(listing), listing.zone, candidate.nodes, hazard_of(listing))
+
+
+def offer_of(listing: Listing) -> Offer:
+    return Offer(
         id=listing.id,
         target=listing.target,
         instance_type=listing.instance_type,
@@ -225,4 +245,8 @@ def purchase_of(candidate: Candidate) -> Purchase:
         price_per_hour=listing.price or MicroUsd(0),
         is_spot=listing.market is Market.SPOT,
     )
-    return Purchase(offer, listing.zone, candidate.nodes, listing.hazard_per_hour if offer.is_spot else None)
+
+
+def hazard_of(listing: Listing) -> float | None:
+    """Of one machine; None: it cannot be taken away."""
+    return listing.hazard_per_hour if listing.market is Market.SPOT else None

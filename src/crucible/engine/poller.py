@@ -4,7 +4,7 @@ The listing is read before the database: an order is stored before it is called,
 order there. Nothing without our tag is ever listed, hence never touched."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crucible.core import lease as leases
 from crucible.core.cooling import is_news, rests
@@ -136,9 +136,31 @@ class Poller:
             if machine is not None:
                 owned.add(machine.id)
             await self._note(lease, leases.Found(machine) if machine else self._absent(lease))
+            await self._fence(lease)
         missing = {lease.id for lease in open_leases if lease.machine_id not in owned}
         self._absences = {name: times for name, times in self._absences.items() if name in missing}
         return owned
+
+    async def _fence(self, lease: Lease) -> None:
+        """A machine that cannot be reached cannot be deleted either; its node has ended its ranks meanwhile."""
+        context, facts = self._context, self._seller.facts
+        if facts.fence is None or lease.phase is not LeasePhase.CLOSING or lease.started_at is None:
+            return
+        # What needs no look into the database: most leases close within seconds.
+        if leases.is_fenced(lease.started_at, context.clock.now(), context.policy, facts):
+            await self._note(lease, leases.Unheard(await self._heard(lease, lease.started_at)))
+
+    async def _heard(self, lease: Lease, started_at: datetime) -> datetime:
+        """By any server. While none listened, nobody could be heard: that is not the node's silence."""
+        if lease.node_id is None:
+            return started_at
+        context = self._context
+        tree = await context.store.tree(lease.task_id)
+        last = [tree.heard.get(lease.node_id, started_at), context.pulse.since]
+        here = context.heard_at.get(lease.node_id)
+        if here is not None:
+            last.append(context.clock.now() - timedelta(seconds=context.clock.monotonic() - here))
+        return max(last)
 
     def _absent(self, lease: Lease) -> leases.Absent:
         context, facts = self._context, self._seller.facts
@@ -228,9 +250,18 @@ class Poller:
         self._context.failpoint("reap.before")
         for machine in strays:
             if self._strays[machine.id] >= STRAY_SIGHTINGS:
-                log.warning("removing machine %s of order %s: no lease owns it", machine.id, machine.order_id)
-                await self._context.clock.wait_for(self._seller.delete(machine.id), LIST_TIMEOUT_S)
+                await self._remove(machine, is_first=self._strays[machine.id] == STRAY_SIGHTINGS)
         self._context.failpoint("reap.after")
+
+    async def _remove(self, machine: Machine, *, is_first: bool) -> None:
+        """One that cannot be removed now keeps nobody else, and is said once."""
+        if is_first:
+            log.warning("removing machine %s of order %s: no lease owns it", machine.id, machine.order_id)
+        try:
+            await self._context.clock.wait_for(self._seller.delete(machine.id), LIST_TIMEOUT_S)
+        except (ProviderError, TimeoutError, OSError) as error:
+            if is_first:
+                log.warning("machine %s cannot be removed yet: %s", machine.id, error)
 
     async def _tidy(self) -> None:
         """Disks and addresses that no machine holds and no open order waits for."""

@@ -2,22 +2,29 @@
 follows from them is recorded; what is only heard (beats, progress) is written late and together."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from crucible.core import attempt as attempts
-from crucible.core.checkpoint import Whole, manifest_key
+from crucible.core.checkpoint import Whole, is_given_up, manifest_key
+from crucible.core.cooling import rests
+from crucible.core.step import advance
 from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
+from crucible.engine.crews import Succession
+from crucible.engine.outputs import Outputs
+from crucible.engine.progress import ProgressBook, Whose, course_of
 from crucible.engine.stored import Place
 from crucible.model.attempt import Attempt, AttemptEvent, RankState
 from crucible.model.change import changed
-from crucible.model.errors import Forbidden, NotFound, StaleVersion
+from crucible.model.errors import Conflict, Forbidden, NotFound, StaleVersion
 from crucible.model.ids import AttemptId, Digest, JobId, NodeId, TaskId
 from crucible.model.job import Job
-from crucible.model.lease import LeasePhase
-from crucible.model.record import Artifact, ArtifactType, Beat, Checkpoint, Progress
+from crucible.model.lease import Lease, LeasePhase
+from crucible.model.outputs import Output
+from crucible.model.record import Artifact, ArtifactType, Beat, Checkpoint
+from crucible.model.task import Task, TaskKind
 from crucible.model.tree import TaskTree
 from crucible.ports.streams import LogLine, MetricPoint
 from crucible.wire import agent as wire
@@ -25,47 +32,89 @@ from crucible.wire import agent as wire
 TRIES = 10
 REMEMBERED = 20_000
 
+Succeed = Callable[[TaskTree, Attempt], Awaitable[Succession]]
+
 K = TypeVar("K")
 V = TypeVar("V")
+
+# What is written beside the news of a rank.
+Beside = Checkpoint | Artifact | Output
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Whose a node is; it never changes."""
+
+    node_id: NodeId
+    lease: Lease
+    job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a node belongs; it never changes."""
+    """Where an attempt belongs, of which a node speaks; it never changes."""
 
     node_id: NodeId
-    task_id: TaskId
-    job_id: JobId
+    whose: Whose
+    task_index: int
+    is_seated: bool
     lineage: JobId
     storage: str  # URI below which its agents store what they carry
 
+    @property
+    def task_id(self) -> TaskId:
+        return self.whose.task_id
+
+    @property
+    def job_id(self) -> JobId:
+        return self.whose.job_id
+
+    @property
+    def number(self) -> int:
+        """Of the attempt."""
+        return self.whose.attempt
+
 
 class Reports:
-    def __init__(self, context: Context, checkpoints: Checkpoints) -> None:
+    def __init__(
+        self,
+        context: Context,
+        checkpoints: Checkpoints,
+        outputs: Outputs,
+        want_place: Callable[[], None],
+        succession: Succeed,
+    ) -> None:
+        """`want_place` hears that a seat is free which `succession` had nobody for."""
+        self._succession = succession
         self._context = context
         self._checkpoints = checkpoints
-        self._homes: OrderedDict[NodeId, Home] = OrderedDict()
-        self._numbers: OrderedDict[AttemptId, tuple[TaskId, int]] = OrderedDict()
+        self._outputs = outputs
+        self._want_place = want_place
+        self._nodes: OrderedDict[NodeId, Here] = OrderedDict()
+        self._homes: OrderedDict[tuple[NodeId, str], Home] = OrderedDict()
         self._told: OrderedDict[tuple[str, int], wire.RankReport] = OrderedDict()
         self._saved: OrderedDict[tuple[str, int, str], bool] = OrderedDict()
         self._shards: OrderedDict[tuple[str, int, int], dict[int, wire.CheckpointReport]] = OrderedDict()
         self._beats: dict[NodeId, Beat] = {}
-        self._progress: dict[TaskId, Progress] = {}
+        self._progress = ProgressBook(context)
 
     async def take(self, node_id: NodeId, report: wire.Report) -> list[wire.StreamAck]:
-        home = await self._home(node_id)
+        here = await self._here(node_id)
         self.heard(node_id, report.usage)
-        acks = [await self._streams(home, batch) for batch in report.streams]
+        acks = [await self._streams(here, batch) for batch in report.streams]
         for item in report.progress:
-            await self._note_progress(home, item)
+            await self._progress.note_progress((await self._home(here, item.attempt_id)).whose, item)
         for saved in report.checkpoints:
-            await self._checkpoint(home, saved)
-        if any(rank.state == "exited" for rank in report.ranks):
+            await self._checkpoint(here, saved)
+        ended = [rank for rank in report.ranks if rank.state == "exited" and self._is_news(rank)]
+        for rank in ended:
+            await self._progress.settle((await self._home(here, rank.attempt_id)).whose)
+        if ended:
             await self.flush()  # the last progress is known before the end is
         for rank in report.ranks:
-            await self._rank(home, rank)
+            await self._rank(here, rank)
         if report.streams or report.progress:
-            self._context.hub.notify(home.job_id)
+            self._context.hub.notify(here.job.id)
         return acks
 
     def heard(self, node_id: NodeId, usage: Mapping[str, float] | None = None) -> None:
@@ -74,51 +123,59 @@ class Reports:
 
     async def flush(self) -> None:
         """One transaction, however many nodes spoke."""
-        beats, progress = list(self._beats.values()), list(self._progress.values())
-        self._beats, self._progress = {}, {}
+        beats, progress = list(self._beats.values()), self._progress.news()
+        self._beats = {}
         if beats or progress:
             await self._context.store.heard(beats, progress)
 
     # --- whose words these are ----------------------------------------------------------------------
 
-    async def _home(self, node_id: NodeId) -> Home:
-        known = self._homes.get(node_id)
+    async def _here(self, node_id: NodeId) -> Here:
+        known = self._nodes.get(node_id)
         if known is not None:
             return known
-        _, lease, job, _ = await self._context.store.node_work(node_id)
-        if lease.phase is LeasePhase.CLOSED:
+        found = await self._context.store.node_work(node_id)
+        if found.lease.phase is LeasePhase.CLOSED:
             raise NotFound("this node's lease is closed")
-        return remember(self._homes, node_id, await self._home_of(node_id, job, lease.task_id))
+        return remember(self._nodes, node_id, Here(node_id, found.lease, found.job))
 
-    async def _home_of(self, node_id: NodeId, job: Job, task_id: TaskId) -> Home:
-        index = (await self._context.store.task(task_id)).index
-        return Home(node_id, task_id, job.id, job.lineage, self._context.storage_of(job, index).uri)
-
-    async def _number(self, home: Home, attempt_id: str) -> int:
-        """The attempt's number, if it is an attempt of this node's task."""
-        known = self._numbers.get(AttemptId(attempt_id))
-        if known is None:
-            try:
-                attempt = await self._context.store.attempt(AttemptId(attempt_id))
-            except NotFound as error:
-                raise Forbidden("no such attempt runs here") from error  # not 410: the node itself is still wanted
-            known = remember(self._numbers, attempt.id, (attempt.task_id, attempt.number))
-        if known[0] != home.task_id:
+    async def _home(self, here: Here, attempt_id: str) -> Home:
+        """Of an attempt of this node's task, or of one that has a seat on its machine."""
+        known = self._homes.get((here.node_id, attempt_id))
+        if known is not None:
+            return known
+        try:
+            attempt = await self._context.store.attempt(AttemptId(attempt_id))
+        except NotFound as error:
+            raise Forbidden("no such attempt runs here") from error  # not 410: the node itself is still wanted
+        if attempt.task_id != here.lease.task_id and here.lease.id not in attempt.leases:
             raise Forbidden("the attempt runs elsewhere")
-        return known[1]
+        return remember(self._homes, (here.node_id, attempt_id), await self._home_of(here.node_id, here.job, attempt))
+
+    async def _home_of(self, node_id: NodeId, job: Job, attempt: Attempt) -> Home:
+        task = await self._context.store.task(attempt.task_id)
+        course = course_of(self._context.spec_of(job))
+        return Home(
+            node_id=node_id,
+            whose=Whose(task.id, job.id, attempt.id, attempt.number, course),
+            task_index=task.index,
+            is_seated=task.kind is TaskKind.SEATED,
+            lineage=job.lineage,
+            storage=self._context.storage_of(job, task.index).uri,
+        )
 
     # --- streams ------------------------------------------------------------------------------------
 
-    async def _streams(self, home: Home, batch: wire.StreamBatch) -> wire.StreamAck:
-        number = await self._number(home, batch.attempt_id)
-        streams, task, rank = self._context.streams, home.task_id, batch.rank
+    async def _streams(self, here: Here, batch: wire.StreamBatch) -> wire.StreamAck:
+        home = await self._home(here, batch.attempt_id)
+        streams, task, number, rank = self._context.streams, home.task_id, home.number, batch.rank
         self._context.failpoint("stream.append.before")
         if batch.log:
             await streams.append_log(task, [LogLine(number, rank, r.n, r.t, r.s, r.x, r.p) for r in batch.log])
         if batch.metrics:
             points = [MetricPoint(number, rank, r.n, r.t, r.step, numbers(r.v)) for r in batch.metrics]
             await streams.append_metrics(task, points)
-            self._note_metrics(home, batch.attempt_id, points[-1])
+            await self._progress.note_metrics(home.whose, points)
         self._context.failpoint("stream.append.after")
         return wire.StreamAck(
             attempt_id=batch.attempt_id,
@@ -129,12 +186,15 @@ class Reports:
 
     # --- ranks and checkpoints ------------------------------------------------------------------------
 
-    async def _rank(self, home: Home, report: wire.RankReport) -> None:
+    async def _rank(self, here: Here, report: wire.RankReport) -> None:
+        if self._is_news(report):
+            await self._heard_of(await self._home(here, report.attempt_id), report)
+
+    def _is_news(self, report: wire.RankReport) -> bool:
         """A heartbeat repeats what is known: it costs no query."""
-        name = (report.attempt_id, report.rank)
-        if report.state == "starting" or self._told.get(name) == report:
-            return
-        await self._number(home, report.attempt_id)
+        return report.state != "starting" and self._told.get((report.attempt_id, report.rank)) != report
+
+    async def _heard_of(self, home: Home, report: wire.RankReport) -> None:
         seen = attempts.RankReported(
             rank=report.rank,
             generation=report.generation,
@@ -146,15 +206,34 @@ class Reports:
             evicted=report.evicted,
             last_lines=tuple(report.last_lines),
             is_checkpointing=report.is_checkpointing,
+            outputs=None if report.outputs is None else Digest(report.outputs),
         )
-        await self._observe(home, AttemptId(report.attempt_id), seen, "report.rank")
-        remember(self._told, name, report)
+        seen, left = await self._left(home, AttemptId(report.attempt_id), seen)
+        await self._observe(home, AttemptId(report.attempt_id), seen, "report.rank", left)
+        remember(self._told, (report.attempt_id, report.rank), report)
 
-    async def _checkpoint(self, home: Home, saved: wire.CheckpointReport) -> None:
+    async def _left(
+        self, home: Home, attempt_id: AttemptId, seen: attempts.RankReported
+    ) -> tuple[attempts.RankReported, tuple[Output, ...]]:
+        """With the tree that it left, if it ended well. One that is not whole in storage is not accepted: then the rank
+        has failed."""
+        if seen.outputs is None:
+            return seen, ()
+        attempt = await self._context.store.attempt(attempt_id)
+        is_news = any(rank.rank == seen.rank == 0 and rank.state is not RankState.EXITED for rank in attempt.ranks)
+        if not is_news or seen.exit_code != 0 or seen.evicted:
+            return replace(seen, outputs=None), ()
+        try:
+            return seen, (await self._outputs.left(home.job_id, home.task_index, seen.outputs),)
+        except Conflict as error:
+            reason = f"could not store the outputs: {error.message}"
+            return replace(seen, outputs=None, exit_code=None, reason=reason), ()
+
+    async def _checkpoint(self, here: Here, saved: wire.CheckpointReport) -> None:
         name = (saved.attempt_id, saved.step, saved.manifest_sha256)
         if name in self._saved:
             return
-        await self._number(home, saved.attempt_id)
+        home = await self._home(here, saved.attempt_id)
         if saved.slot is None:
             await self._save(home, saved)
         else:
@@ -174,7 +253,7 @@ class Reports:
         if len(shards) == saved.shards:
             size = sum(one.size_bytes for one in shards.values())
             await self._save(home, shards[0].model_copy(update={"size_bytes": size}))
-        self._context.tidy_later(home.job_id)
+        self._context.tidy_later(home.job_id, home.task_index)
 
     async def _save(self, home: Home, saved: wire.CheckpointReport) -> None:
         now = self._context.clock.now()
@@ -188,6 +267,7 @@ class Reports:
             manifest_sha256=Digest(saved.manifest_sha256),
             created_at=now,
             metadata=saved.metadata,
+            task_index=home.task_index,
         )
         artifact = Artifact(
             job_id=home.job_id,
@@ -213,15 +293,19 @@ class Reports:
             metadata=dict(manifest.node.metadata),
             at_ms=manifest.node.created_ms,
         )
-        await self._save(await self._home_of(rank.node_id, job, attempt.task_id), saved)
+        await self._save(await self._home_of(rank.node_id, job, attempt), saved)
 
     async def last_words(self, tree: TaskTree) -> bool:
         """Takes in what ranks left in storage when no server heard them. True: there was something."""
         said = await self._checkpoints.last_words(tree)
-        ranks = {rank.rank: rank for rank in tree.attempt.ranks} if tree.attempt else {}
+        if tree.attempt is None:
+            return False
+        ranks = {rank.rank: rank for rank in tree.attempt.ranks}
         for report in said:
-            home = await self._home_of(ranks[report.rank].node_id, tree.job, tree.task.id)
-            await self._rank(home, report)
+            home = await self._home_of(ranks[report.rank].node_id, tree.job, tree.attempt)
+            await self._progress.settle(home.whose)
+            await self.flush()
+            await self._heard_of(home, report)
         return bool(said)
 
     async def _observe(
@@ -230,22 +314,70 @@ class Reports:
         attempt_id: AttemptId,
         seen: attempts.Observation,
         label: str,
-        records: Sequence[Checkpoint | Artifact] = (),
+        records: Sequence[Beside] = (),
     ) -> None:
-        context = self._context
         for _ in range(TRIES):
-            attempt = await context.store.attempt(attempt_id)
-            after, changes = changed(attempt, await self._decide(home, attempt, seen), attempts.evolve)
-            if not changes and not records:
-                return
             try:
-                await context.store.commit(changes, records, label=label)
+                if home.is_seated:
+                    await self._observe_seated(home, attempt_id, seen, label, records)
+                else:
+                    await self._observe_alone(home, attempt_id, seen, label, records)
             except StaleVersion:
                 continue
-            context.tell(home.job_id, home.task_id, changes)
-            self._tell_nodes(home, attempt, after)
             return
         raise StaleVersion(f"attempt {attempt_id} is changing too quickly; report again")
+
+    async def _observe_alone(
+        self,
+        home: Home,
+        attempt_id: AttemptId,
+        seen: attempts.Observation,
+        label: str,
+        records: Sequence[Beside],
+    ) -> None:
+        context = self._context
+        attempt = await context.store.attempt(attempt_id)
+        after, changes = changed(attempt, await self._decide(home, attempt, seen), attempts.evolve)
+        records = records if changes else apart(records)
+        if not changes and not records:
+            return
+        await context.store.commit(changes, records, label=label)
+        context.tell(home.job_id, home.task_id, changes)
+        self._tell_nodes(home, attempt, after)
+
+    async def _observe_seated(
+        self,
+        home: Home,
+        attempt_id: AttemptId,
+        seen: attempts.Observation,
+        label: str,
+        records: Sequence[Beside],
+    ) -> None:
+        """What it means for its task is written in the same breath: such tasks are many, and short."""
+        context = self._context
+        tree = await context.store.tree(home.task_id)
+        if tree.attempt is None or tree.attempt.id != attempt_id:
+            return
+        view = context.view(tree.job, tree.leases)
+        limits = attempts.Limits(view.spec.timeout, view.policy)
+        after, news = changed(tree.attempt, attempts.decide(tree.attempt, seen, view.now, limits), attempts.evolve)
+        more = advance(replace(tree, attempt=after), view)
+        if is_given_up(after, more):
+            more = ()  # it may have left word in storage: its own step looks for it
+            context.wakes.wake("task", home.task_id)
+        changes = (*news, *more)
+        records = records if news else apart(records)
+        if not changes and not records:
+            return
+        is_over = any(isinstance(change.after, Task) and change.after.attempt_id is None for change in changes)
+        next_one = await self._succession(tree, after) if is_over else Succession()
+        resting = rests(changes, tree.orders, view.now, context.policy)
+        written = (*records, *resting, *next_one.records)
+        await context.store.commit((*changes, *next_one.changes), written, label=label)
+        context.tell_seated(home.job_id, changes)
+        self._tell_nodes(home, tree.attempt, after)
+        if is_over and not next_one.changes:
+            self._want_place()
 
     def _tell_nodes(self, home: Home, before: Attempt, after: Attempt) -> None:
         """A gang starts and stops together: what changes for all of them, all of them hear now."""
@@ -258,37 +390,10 @@ class Reports:
         limits = attempts.Limits(spec.timeout, self._context.policy)
         return attempts.decide(attempt, seen, self._context.clock.now(), limits)
 
-    # --- progress -------------------------------------------------------------------------------------
 
-    async def _note_progress(self, home: Home, item: wire.ProgressReport) -> None:
-        await self._number(home, item.attempt_id)
-        before = self._progress.get(home.task_id)
-        fraction = item.fraction
-        if fraction is None and item.step is not None and item.total_steps:
-            fraction = min(1.0, item.step / item.total_steps)
-        self._progress[home.task_id] = Progress(
-            task_id=home.task_id,
-            job_id=home.job_id,
-            attempt_id=AttemptId(item.attempt_id),
-            at=self._context.clock.now(),
-            step=item.step,
-            total_steps=item.total_steps,
-            fraction=fraction,
-            metrics=before.metrics if before else {},
-        )
-
-    def _note_metrics(self, home: Home, attempt_id: str, point: MetricPoint) -> None:
-        before = self._progress.get(home.task_id)
-        self._progress[home.task_id] = Progress(
-            task_id=home.task_id,
-            job_id=home.job_id,
-            attempt_id=AttemptId(attempt_id),
-            at=self._context.clock.now(),
-            step=point.step if point.step is not None else (before.step if before else None),
-            total_steps=before.total_steps if before else None,
-            fraction=before.fraction if before else None,
-            metrics={**(before.metrics if before else {}), **point.values},
-        )
+def apart(records: Sequence[Beside]) -> Sequence[Beside]:
+    """Without what counts only together with the exit that it belongs to."""
+    return [record for record in records if not isinstance(record, Output)]
 
 
 def numbers(values: dict[str, float | None]) -> dict[str, float]:

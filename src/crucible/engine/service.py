@@ -1,41 +1,83 @@
 """What people ask for. Every wish is durable before it is answered; carrying it out is the reconcilers' work."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from crucible import spec as specs
-from crucible.core import admission
+from crucible.core import admission, reuse
 from crucible.core import job as jobs
+from crucible.core import task as tasks
+from crucible.core.datasets import with_pin
+from crucible.core.outputs import with_inputs
+from crucible.core.unfold import given, kind_of
+from crucible.core.workflow import Part
 from crucible.engine.answers import Planned
 from crucible.engine.checkpoint_place import check_place
 from crucible.engine.context import Context
+from crucible.engine.datasets import Datasets
+from crucible.engine.inputs import Inputs
+from crucible.engine.launch_scripts import launch_script
 from crucible.engine.placer import Placer
 from crucible.engine.plan_view import PlanView, plan_view
 from crucible.engine.planner import Planner
-from crucible.model.change import born, changed
-from crucible.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, StaleVersion, Unauthenticated
+from crucible.engine.shards import ShardDesk, left
+from crucible.engine.sweeps import check_search, has_results, made_tasks
+from crucible.engine.templates import Templates
+from crucible.engine.workflow_parts import parts_of
+from crucible.engine.workflow_plans import WorkflowPlans
+from crucible.model.change import Change, born, changed
+from crucible.model.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PlatformError,
+    StaleVersion,
+    Unauthenticated,
+)
 from crucible.model.ids import Digest, JobId, TaskId, TokenId, UserId
 from crucible.model.job import Desired, Job, JobSubmitted
 from crucible.model.record import Prediction, Principal, Role, Token, User
 from crucible.model.spec import JobSpec, Strategy
-from crucible.model.task import Task, TaskCreated, TaskPhase
+from crucible.model.sweep import Params
+from crucible.model.task import Task, TaskEvent, TaskKind, TaskPhase
 from crucible.ports.blobs import Blobs
+from crucible.ports.trials import TaskQuery
 
 TRIES = 10
 # Long enough to spare a query per request, short enough that a revoked token dies at once for a person.
 TOKEN_CACHE_S = 5.0
 TOKENS_REMEMBERED = 10_000
 MAX_NAME = 200
+# Of the tasks that a job waits for, so many are told.
+TASKS_TOLD = 20
+LIVE_PHASES = frozenset(phase for phase in TaskPhase if not phase.is_terminal)
 
 
 class Service:
-    def __init__(self, context: Context, placer: Placer, planner: Planner, blobs: Blobs) -> None:
+    def __init__(
+        self,
+        context: Context,
+        placer: Placer,
+        planner: Planner,
+        blobs: Blobs,
+        datasets: Datasets,
+        inputs: Inputs,
+        shards: ShardDesk,
+        templates: Templates,
+    ) -> None:
         self._context = context
+        self._templates = templates
+        self._datasets = datasets
+        self._inputs = inputs
+        self._shards = shards
         self._placer = placer
         self._planner = planner
         self._blobs = blobs
+        self._workflows = WorkflowPlans(context, planner, datasets)
         self._principals: dict[str, tuple[Principal, float]] = {}
 
     # --- jobs -------------------------------------------------------------------------------------
@@ -53,36 +95,95 @@ class Service:
         return await self._enter(job, planned, who, idempotency_key)
 
     async def _admit(
-        self, who: Principal, name: str | None, spec_yaml: str, code_digest: Digest | None
+        self,
+        who: Principal,
+        name: str | None,
+        spec_yaml: str,
+        code_digest: Digest | None,
+        origin_data: str | None = None,
     ) -> tuple[Job, Planned]:
-        """The job, and the plan it is submitted with."""
+        """The job, and the plan it is submitted with. `origin_data` is the tree of the job that runs again."""
         now = self._context.clock.now()
+        spec_yaml, code_digest = await self._templates.with_code(spec_yaml, code_digest)
         spec = specs.load(spec_yaml, now=now).spec
         admission.admit(spec, now)
+        pin = None if spec.steps else await self._datasets.pin(spec, origin_data)
+        given = await self._inputs.pin(who, spec)
+        spec = with_inputs(with_pin(spec, None if pin is None else pin.uri), given)
         await check_place(self._context, spec)
-        planned = await self._planner.admit(spec)
+        check_search(self._context, spec)
+        planned = await (self._workflows.admit(spec) if spec.steps else self._planner.admit(spec))
         if needs_code(spec) and code_digest is None:
             raise InvalidRequest("the spec names local code, and none was shipped: submit it with `crucible submit`")
         if code_digest is not None and not await self._blobs.has(code_digest):
             raise InvalidRequest(f"the code {code_digest} is not here; upload it to /v1/packages first")
         job = new_job(JobId(self._context.ids.new("job")), who, name, spec, spec_yaml, code_digest, now)
         self._context.remember_spec(job.id, spec)
-        return job, planned
+        return replace(job, inputs=given, dataset_uri=job.dataset_uri if pin is None else pin.uri), planned
 
-    async def _enter(self, job: Job, planned: Planned, who: Principal, idempotency_key: str | None) -> Job:
+    async def _enter(
+        self,
+        job: Job,
+        planned: Planned,
+        who: Principal,
+        idempotency_key: str | None,
+        *,
+        params: Sequence[Params | None] | None = None,
+        also: Sequence[Change] = (),
+    ) -> Job:
+        """`params` are for its tasks, if not what its spec says; `also` is committed with it."""
         now, store, expected = job.created_at, self._context.store, expectation(job, planned)
-        job = replace(job, cost_estimated_microusd=expected[0].estimated_cost if expected else None)
-        task = Task(id=TaskId(self._context.ids.new("task")), job_id=job.id, index=0, created_at=now)
-        changes = [born(job, JobSubmitted(now)), born(task, TaskCreated(now))]
-        job_id = await store.submit(
-            changes,
-            idempotency_key=idempotency_key,
-            user_id=who.user_id,
-            plan=planned.text,
-            records=expected,
-        )
+        job = replace(job, cost_estimated_microusd=expected[0].estimated_cost if expected else planned.cost)
+        cut = await self._shards.cut(job)
+        new = self._tasks_of(job, params, left(cut))
+        try:
+            job_id = await store.submit(
+                [born(job, JobSubmitted(now)), *await made_tasks(self._context, job, new), *also],
+                idempotency_key=idempotency_key,
+                user_id=who.user_id,
+                plan=planned.text,
+                records=[*expected, *cut],
+            )
+        except PlatformError:
+            await self._shards.forget(job)
+            raise
         self._placer.want()
-        return job if job_id == job.id else await store.job(job_id)
+        if any(task.kind is TaskKind.STEP for task in new):
+            self._context.wakes.wake("workflow", job_id)
+        if job_id == job.id:
+            return job
+        await self._shards.forget(job)
+        return await store.job(job_id)
+
+    def _tasks_of(self, job: Job, params: Sequence[Params | None] | None, shards: int) -> list[Task]:
+        """Steps that need no other begin at once: somebody must look."""
+        spec = self._context.spec_of(job)
+        kind, first = kind_of(spec), {index for index, step in enumerate(spec.steps) if not step.needs}
+        return [
+            Task(
+                id=TaskId(self._context.ids.new("task")),
+                job_id=job.id,
+                index=index,
+                created_at=job.created_at,
+                kind=kind,
+                params=one,
+                deadline_at=job.created_at if index in first else None,
+            )
+            for index, one in enumerate(given(spec, shards) if params is None else params)
+        ]
+
+    # --- steps of workflows -------------------------------------------------------------------------
+
+    async def submit_step(self, parent: Job, task: Task, events: Sequence[TaskEvent], spec_yaml: str) -> Job:
+        """The job of a step, together with what that means for the step's task: both or neither. Raises StaleVersion if
+        somebody was faster, InvalidRequest and its kinds."""
+        who = owner(parent)
+        job, planned = await self._admit(who, None, spec_yaml, parent.code_digest)
+        job = replace(job, parent=parent.id, step=task.index)
+        return await self._enter(job, planned, who, None, also=changed(task, events, tasks.evolve)[1])
+
+    async def wish_of_workflow(self, child: Job, desired: Desired, reason: str) -> Job:
+        return await self._wish(owner(child), child.id, desired, reason)
 
     async def find(self, who: Principal, job_id: JobId) -> Job:
         """A foreign job does not exist."""
@@ -124,19 +225,34 @@ class Service:
         raise StaleVersion(f"job {job_id} is changing too quickly; ask again")
 
     async def _wake(self, job_id: JobId) -> None:
-        for task_id in await self._context.store.unfinished_tasks(job_id):
+        for task_id in await self._context.store.tasks_at_work(job_id):
             self._context.wakes.wake("task", task_id)
         self._context.wakes.wake("job", job_id)
         self._context.hub.notify(job_id)
 
-    async def retry(self, who: Principal, job_id: JobId, idempotency_key: str | None = None) -> Job:
-        """A new job that runs the same from the beginning."""
-        return await self._again(who, await self._finished(who, job_id), idempotency_key, keep_lineage=False)
+    async def retry(
+        self, who: Principal, job_id: JobId, idempotency_key: str | None = None, *, from_step: str | None = None
+    ) -> Job:
+        """A new job that runs the same from the beginning; a workflow, from a step: the others' results are taken
+        over."""
+        origin = await self._finished(who, job_id)
+        params = None if from_step is None else self._from_step(origin, from_step)
+        return await self._again(who, origin, idempotency_key, keep_lineage=False, params=params)
+
+    def _from_step(self, origin: Job, first: str) -> Sequence[Params]:
+        steps = self._context.spec_of(origin).steps
+        if not steps:
+            raise Conflict(f"job {origin.id} has no steps; `crucible retry` without --from runs it again")
+        again = reuse.run_again(steps, first)
+        return [
+            {"step": step.name, **({"again": True} if step.name in again else {"from": origin.id})} for step in steps
+        ]
 
     async def resume(self, who: Principal, job_id: JobId, idempotency_key: str | None = None) -> Job:
         """A new job that goes on from the lineage's newest valid checkpoint."""
         origin = await self._finished(who, job_id)
-        if not await self._context.store.checkpoints(origin.lineage):
+        has_saved = await self._context.store.checkpoints(origin.lineage)
+        if not has_saved and not await has_results(self._context, origin):
             raise Conflict(
                 f"job {job_id} has no checkpoint to go on from; `crucible retry` starts it from the beginning"
             )
@@ -148,10 +264,27 @@ class Service:
             raise Conflict(f"job {job_id} is {job.status}; cancel it or wait for its end first")
         return job
 
-    async def _again(self, who: Principal, origin: Job, idempotency_key: str | None, *, keep_lineage: bool) -> Job:
-        job, planned = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest)
+    async def _again(
+        self,
+        who: Principal,
+        origin: Job,
+        idempotency_key: str | None,
+        *,
+        keep_lineage: bool,
+        params: Sequence[Params] | None = None,
+    ) -> Job:
+        job, planned = await self._admit(who, origin.name, origin.spec_yaml, origin.code_digest, origin.dataset_uri)
         lineage = origin.lineage if keep_lineage else job.id
-        return await self._enter(replace(job, origin=origin.id, lineage=lineage), planned, who, idempotency_key)
+        job = replace(job, origin=origin.id, lineage=lineage)
+        return await self._enter(job, planned, who, idempotency_key, params=params)
+
+    async def workflow(self, who: Principal, job_id: JobId) -> tuple[Job, Sequence[Part]]:
+        """Its steps as they stand. Raises Conflict for a job that has none."""
+        job = await self.find(who, job_id)
+        parts = await parts_of(self._context, job)
+        if not parts:
+            raise Conflict(f"job {job_id} has no steps: it is no workflow")
+        return job, parts
 
     # --- explaining -------------------------------------------------------------------------------
 
@@ -160,12 +293,19 @@ class Service:
     ) -> PlanView:
         """What could run it, what that costs, and what submit would do now. `why_not` asks about certain offers."""
         now = self._context.clock.now()
-        loaded = specs.load(spec_yaml, now=now)
-        made, cpu_ms = await self._planner.propose(loaded.spec, strategy)
+        loaded = specs.load(await self._templates.resolved(spec_yaml), now=now)
+        if loaded.spec.steps:
+            return {
+                **await self._workflows.view(loaded.spec, strategy),
+                "warnings": [str(problem.message) for problem in loaded.warnings],
+            }
+        pin, given = await self._datasets.pin(loaded.spec), await self._inputs.pin(who, loaded.spec)
+        spec = with_inputs(with_pin(loaded.spec, None if pin is None else pin.uri), given)
+        made, cpu_ms = await self._planner.propose(spec, strategy)
         view = plan_view(made, now, cpu_ms, self._planner.dead_man(made))
         view["warnings"] = [str(problem.message) for problem in loaded.warnings]
         if why_not is not None:
-            view["why_not"] = await self._planner.why_not(loaded.spec, strategy, why_not)
+            view["why_not"] = await self._planner.why_not(spec, strategy, why_not)
         return view
 
     async def plan_of(self, who: Principal, job_id: JobId) -> PlanView:
@@ -174,10 +314,20 @@ class Service:
         stored = await self._context.store.plan(job.id)
         return dict(stored) if stored is not None else await self.plan(who, job.spec_yaml)
 
+    async def launch_script(
+        self, who: Principal, job_id: JobId, rank: int | None, task_index: int = 0
+    ) -> tuple[str, bool]:
+        """How it is started, and whether that names real machines."""
+        job = await self.find(who, job_id)
+        if self._context.spec_of(job).steps:
+            raise Conflict(f"job {job_id} is a workflow and starts nothing itself: ask for the job of a step")
+        return await launch_script(self._context, job, rank, task_index)
+
     async def why(self, who: Principal, job_id: JobId) -> dict[str, Any]:
         """What a job waits for, in words."""
         job = await self.find(who, job_id)
-        waiting = [t for t in await self._context.store.job_tasks(job_id) if not t.phase.is_terminal]
+        query = TaskQuery(job_id=job_id, phases=LIVE_PHASES, limit=TASKS_TOLD)
+        waiting = [row.task for row in (await self._context.store.task_page(query)).items]
         return {
             "id": job.id,
             "status": job.status,
@@ -192,7 +342,7 @@ class Service:
                     "failures": t.failures,
                     "losses": t.losses,
                 }
-                for t in waiting[:20]
+                for t in waiting
             ],
         }
 
@@ -270,7 +420,7 @@ def new_job(
         job_type=spec.type,
         framework=spec.framework,
         entrypoint_uri=spec.entrypoint,
-        dataset_uri=spec.data.dataset,
+        dataset_uri=None if spec.steps else spec.data.dataset,  # what steps share, each of their jobs pins
         execution_mode=spec.execution.mode,
         gpus=need.gpus,
         max_gpus_per_node=need.max_gpus_per_node,
@@ -305,6 +455,8 @@ def expectation(job: Job, planned: Planned) -> tuple[Prediction, ...]:
 
 def default_name(spec: JobSpec) -> str:
     """What runs, in a word."""
+    if spec.steps:
+        return "workflow"
     if spec.model:
         return spec.model.plugin
     is_shell_text = spec.command[:2] == ("/bin/sh", "-c")
@@ -318,7 +470,14 @@ def needs_code(spec: JobSpec) -> bool:
     return spec.code is not None or is_local_file
 
 
+def owner(job: Job) -> Principal:
+    """Who acts for a workflow."""
+    return Principal(job.user_id, Role.MEMBER, TokenId(""))
+
+
 def waits_for(task: Task) -> str:
+    if task.kind is TaskKind.STEP and task.phase is TaskPhase.WAITING:
+        return f"{(task.params or {}).get('step')}: waits for the steps that it needs"
     return "waits for a place" if task.phase is TaskPhase.WAITING else f"is {task.phase}"
 
 

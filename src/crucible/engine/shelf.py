@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from crucible.core.cooling import is_resting
 from crucible.engine.context import Context, log
 from crucible.model.errors import ProviderError
 from crucible.model.offer import Offer
@@ -29,14 +30,22 @@ class Shelf:
             found += await self._less_ordered(seller, offers)
         return found
 
+    async def on_sale(self) -> list[Offer]:
+        """The same without what was refused a moment ago and would be again."""
+        resting = await self._context.store.cooldowns(self._context.clock.now())
+        return [offer for offer in await self.offers() if not is_resting(offer, resting)]
+
     async def _less_ordered(self, seller: Seller, offers: Sequence[Offer]) -> list[Offer]:
         coming: Counter[str] = Counter()
+        machines = 0
         for lease in await self._context.store.open_leases(seller.name, seller.region):
             if lease.machine_id is None:
                 coming[seller.name] += lease.gpus
-        return [
-            offer
-            if offer.free_gpus is None
-            else replace(offer, free_gpus=max(0, offer.free_gpus - coming[seller.name]))
-            for offer in offers
-        ]
+                machines += 1
+        return [less(offer, coming[seller.name], machines) for offer in offers]
+
+
+def less(offer: Offer, gpus: int, machines: int) -> Offer:
+    if offer.free_machines is not None:
+        return replace(offer, free_machines=max(0, offer.free_machines - machines))
+    return offer if offer.free_gpus is None else replace(offer, free_gpus=max(0, offer.free_gpus - gpus))

@@ -17,6 +17,10 @@ from crucible.model.ids import AttemptId, JobId, TaskId
 from crucible.model.job import Job, JobStatus
 from crucible.ports.store import JobQuery
 
+# All tasks of a job, instead of one by its index.
+ALL = -1
+# A job of so many tasks is looked through whole when it has ended.
+FEW_TASKS = 100
 # Objects removed by one call.
 BATCH = 1000
 # Commits come in bunches (shards, several tasks): one pass serves them all.
@@ -33,14 +37,19 @@ MAX_CHAIN = 100
 GRACE_LIVES = 2
 
 Record = Callable[[Job, Attempt, Place, Whole], Awaitable[None]]
+TidyOutputs = Callable[[Job], Awaitable[None]]
 
 
 class Tidier:
-    def __init__(self, context: Context, checkpoints: Checkpoints, record: Record) -> None:
+    def __init__(
+        self, context: Context, checkpoints: Checkpoints, record: Record, tidy_outputs: Sequence[TidyOutputs]
+    ) -> None:
+        """`tidy_outputs` remove what a job that is over stored in vain."""
         self._context = context
         self._checkpoints = checkpoints
         self._record = record
-        self._due: list[tuple[float, JobId]] = []
+        self._tidy_outputs = tidy_outputs
+        self._due: list[tuple[float, JobId, int]] = []
 
     async def run(self) -> None:
         """For ever; one job at a time."""
@@ -53,21 +62,21 @@ class Tidier:
             if wait > 0:
                 await context.hub.wait("tidy", seen, wait)
                 continue
-            _, job_id = heapq.heappop(self._due)
-            await self._try(job_id)
+            _, job_id, index = heapq.heappop(self._due)
+            await self._try(job_id, index)
 
     def _take_wishes(self) -> None:
-        for job_id in self._context.untidy:
-            self._later(job_id, SETTLE_S)
+        for job_id, index in self._context.untidy:
+            self._later(job_id, ALL if index is None else index, SETTLE_S)
         self._context.untidy.clear()
 
-    def _later(self, job_id: JobId, seconds: float) -> None:
+    def _later(self, job_id: JobId, index: int, seconds: float) -> None:
         """The sooner of two wishes holds."""
         at = self._context.clock.monotonic() + seconds
-        if not any(name == job_id and due <= at for due, name in self._due):
-            self._due = [one for one in self._due if one[1] != job_id]
+        if not any(due <= at and (job, of) == (job_id, index) for due, job, of in self._due):
+            self._due = [one for one in self._due if one[1:] != (job_id, index)]
             heapq.heapify(self._due)
-            heapq.heappush(self._due, (at, job_id))
+            heapq.heappush(self._due, (at, job_id, index))
 
     async def _look_back(self) -> None:
         """What a server before this one has left to do."""
@@ -76,39 +85,49 @@ class Tidier:
         since = self._context.clock.now() - RECENT
         for item in page.items:
             if item.finished_at is not None and item.finished_at >= since:
-                self._later(item.id, SETTLE_S)
+                self._later(item.id, ALL, SETTLE_S)
 
-    async def _try(self, job_id: JobId) -> None:
+    async def _try(self, job_id: JobId, index: int) -> None:
         try:
-            again = await self.tidy(job_id)
+            again = await self.tidy(job_id, index)
         except NotFound:
             return
         except (StorageFailed, StorageRefused) as error:
-            log.warning("checkpoints of job %s cannot be tidied: %s", job_id, error)
+            log.warning("what job %s stored cannot be tidied: %s", job_id, error)
             again = TROUBLE_S
         if again is not None:
-            self._later(job_id, again)
+            self._later(job_id, index, again)
 
     # --- one pass -------------------------------------------------------------------------------------
 
-    async def tidy(self, job_id: JobId) -> float | None:
+    async def tidy(self, job_id: JobId, index: int = ALL) -> float | None:
         """Seconds until it is worth another look, if nothing else happens; None: never."""
         context = self._context
         job = await context.store.job(job_id)
+        for tidy_outputs in self._tidy_outputs:
+            await tidy_outputs(job)
         if not await self._checkpoints.carries(job):
             return None
-        for task in await context.store.job_tasks(job_id):
-            address = context.storage_of(job, task.index)
+        for each in await self._indices(job) if index == ALL else [index]:
+            address = context.storage_of(job, each)
             claim = await context.store.claim(f"checkpoints:{address.uri}", context.server_id, context.claim_ttl)
             if claim is None:
                 return TROUBLE_S
             try:
                 place = await self._checkpoints.stored.everything(address)
-                await self._record_all(job, place)
-                await self._remove(job, place, keep=context.spec_of(job).checkpoint.keep)
+                attempts = await self._attempts(job, each)
+                await self._record_all(job, place, attempts)
+                await self._remove(job, place, attempts, keep=context.spec_of(job).checkpoint.keep)
             finally:
                 await context.store.release(claim)
         return self._next_look(job)
+
+    async def _indices(self, job: Job) -> list[int]:
+        """Tasks that may have something stored. Of very many those that have said so: looking is a request each."""
+        saved = {one.task_index for one in await self._context.store.checkpoints(job.lineage)}
+        tally = await self._context.store.tally(job.id)
+        count = sum(tally.counts.values())
+        return sorted(saved | set(range(count))) if count <= FEW_TASKS else sorted(saved)
 
     def _next_look(self, job: Job) -> float | None:
         """Once more when the last signature of an ended job has expired."""
@@ -121,31 +140,29 @@ class Tidier:
     def _grace(self) -> timedelta:
         return GRACE_LIVES * self._context.policy.signature_life
 
-    async def _record_all(self, job: Job, place: Place) -> None:
+    async def _record_all(self, job: Job, place: Place, attempts: Sequence[Attempt]) -> None:
         """Whole ones that nobody could report: the node died, or its shards were told to several servers."""
         known = {one.uri for one in await self._context.store.checkpoints(job.lineage)}
-        attempts = await self._attempts(job)
         for whole in reversed(place.wholes):
             uri = place.objects.address.below(whole.first.key).uri
             saved_by = [one for one in attempts if self._is_of(one, whole.first.slot)]
             if uri not in known and saved_by:
                 await self._record(job, saved_by[0], place, whole)
 
-    async def _attempts(self, job: Job) -> list[Attempt]:
-        """Of the job, and of those that it goes on from: they have saved here too."""
-        found = list(await self._context.store.job_attempts(job.id))
+    async def _attempts(self, job: Job, index: int) -> list[Attempt]:
+        """Of a task of the job, and of those that it goes on from: they have saved here too."""
+        found = list(await self._context.store.task_attempts(job.id, index))
         origin = job.origin
         for _ in range(MAX_CHAIN):
             if origin is None:
                 break
             earlier = await self._context.store.job(origin)
             if earlier.lineage == job.lineage:
-                found += await self._context.store.job_attempts(earlier.id)
+                found += await self._context.store.task_attempts(earlier.id, index)
             origin = earlier.origin
         return found
 
-    async def _remove(self, job: Job, place: Place, keep: int) -> None:
-        attempts = await self._attempts(job)
+    async def _remove(self, job: Job, place: Place, attempts: Sequence[Attempt], keep: int) -> None:
         live = {(str(one.job_id), one.number) for one in attempts if one.outcome is None and one.ranks}
         removal = removable(
             place.shards,

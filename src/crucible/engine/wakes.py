@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from typing import Literal, NamedTuple
 
-Kind = Literal["task", "order", "job"]
+Kind = Literal["task", "order", "job", "workflow"]
 
 # Past this, wake-ups are dropped: polling finds the rows again.
 MAX_WAITING = 100_000

@@ -1,44 +1,51 @@
 """What one node should be doing now, derived from state: nothing is queued, so nothing can be lost."""
 
+from crucible.core.attempt import stop_grace
 from crucible.core.launch import recipe
+from crucible.core.outputs import are_kept
 from crucible.engine.context import Context
 from crucible.model.attempt import Attempt, AttemptPhase, Rank, RankState
 from crucible.model.ids import NodeId
 from crucible.model.job import Job
 from crucible.model.launch import RankWork, Work
-from crucible.model.lease import Lease, LeasePhase, Node
+from crucible.model.lease import Lease, LeasePhase
+from crucible.model.task import Task
+from crucible.model.tree import NodeWork
 
 _LIVE = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.STOPPING)
 
 
-def ranks_here(node: Node, lease: Lease, attempt: Attempt | None) -> tuple[Rank, ...]:
+def ranks_here(known: NodeWork) -> tuple[tuple[Task, Attempt, Rank], ...]:
     """A rank that has exited, or whose attempt is over, is not among them: whatever is left of it must not run."""
-    if attempt is None or attempt.phase not in _LIVE or is_leaving(lease):
+    if is_leaving(known.lease):
         return ()
-    return tuple(rank for rank in attempt.ranks if runs_on(rank, node.id))
+    return tuple(
+        (task, attempt, rank)
+        for task, attempt in known.at_work
+        if attempt.phase in _LIVE
+        for rank in attempt.ranks
+        if runs_on(rank, known.node.id)
+    )
 
 
-def work_version(node: Node, lease: Lease, attempt: Attempt | None) -> str:
+def work_version(known: NodeWork) -> str:
     """Two pictures with the same version are the same: a launch follows from the job, the generation and the rank."""
-    ranks = ranks_here(node, lease, attempt)
-    if not ranks or attempt is None:
-        return "leave" if is_leaving(lease) else "idle"
-    numbers = ",".join(str(rank.rank) for rank in ranks)
-    verb = "stop" if attempt.phase is AttemptPhase.STOPPING else "run"
-    return f"{verb}:{attempt.id}:{attempt.generation}:{numbers}"
+    ranks = ranks_here(known)
+    if not ranks:
+        return "leave" if is_leaving(known.lease) else "idle"
+    found: dict[str, list[str]] = {}
+    for _, attempt, rank in ranks:
+        verb = "stop" if attempt.phase is AttemptPhase.STOPPING else "run"
+        found.setdefault(f"{verb}:{attempt.id}:{attempt.generation}", []).append(str(rank.rank))
+    return ";".join(f"{name}:{','.join(numbers)}" for name, numbers in found.items())
 
 
-def work_of(
-    context: Context, node: Node, lease: Lease, job: Job, task_index: int, attempt: Attempt | None, carries: bool
-) -> Work:
+def work_of(context: Context, known: NodeWork, carries: bool) -> Work:
     """`carries`: its agents carry checkpoints to storage."""
-    ranks = ranks_here(node, lease, attempt)
     return Work(
-        version=work_version(node, lease, attempt),
-        ranks=tuple(
-            rank_work(context, job, task_index, attempt, rank, carries) for rank in ranks if attempt is not None
-        ),
-        retire=is_leaving(lease),
+        version=work_version(known),
+        ranks=tuple(rank_work(context, known.job, *each, carries) for each in ranks_here(known)),
+        retire=is_leaving(known.lease),
     )
 
 
@@ -50,13 +57,15 @@ def runs_on(rank: Rank, node_id: NodeId) -> bool:
     return rank.node_id == node_id and rank.state is not RankState.EXITED
 
 
-def rank_work(context: Context, job: Job, task_index: int, attempt: Attempt, rank: Rank, carries: bool) -> RankWork:
+def rank_work(context: Context, job: Job, task: Task, attempt: Attempt, rank: Rank, carries: bool) -> RankWork:
     spec = context.spec_of(job)
-    place = context.storage_of(job, task_index).uri if carries else context.folder_of(job, task_index)
+    place = context.storage_of(job, task.index).uri if carries else context.folder_of(job, task.index)
     is_stopping = attempt.phase is AttemptPhase.STOPPING
     return RankWork(
-        launch=recipe(job, spec, attempt, rank, place, carries, context.policy),
+        launch=recipe(job, task, spec, attempt, rank, place, carries, context.policy),
         stop=is_stopping,
         stop_reason=attempt.reason if is_stopping else None,
+        stop_grace_s=stop_grace(attempt, context.policy).total_seconds() if is_stopping else None,
         token=context.keys.attempt(attempt.id),
+        keeps_outputs=is_stopping and are_kept(job, task),
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from crucible.model.ids import AttemptId, JobId, LeaseId, NodeId, TaskId
+from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, NodeId, TaskId
 
 
 class AttemptPhase(StrEnum):
@@ -38,6 +38,8 @@ class Rank:
     node_rank: int
     local_rank: int
     devices: tuple[str, ...]
+    address: str = ""  # of its node, where the others reach it
+    port: int = 0  # of its node, kept free for its ranks
     state: RankState = RankState.ASSIGNED
     exit_code: int | None = None  # None with EXITED: killed by `signal`, or the agent says why in `reason`
     signal: int | None = None
@@ -45,6 +47,7 @@ class Rank:
     is_evicted: bool = False  # it went because its machine goes: nobody may run there again
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    outputs: Digest | None = None  # the tree that it left in $CRUCIBLE_OUTPUT, whole in storage
 
     @property
     def succeeded(self) -> bool:
@@ -62,7 +65,7 @@ class Attempt:
     deadline_at: datetime
     phase: AttemptPhase = AttemptPhase.PROVISIONING
     is_checkpointing: bool = False
-    generation: int = 0  # of the membership; 1 after the barrier, changed later only by elastic attempts
+    generation: int = 0  # of the membership; 1 after the barrier. Members of an elastic attempt come and go within it
     ranks: tuple[Rank, ...] = ()
     master_addr: str | None = None
     master_port: int | None = None
@@ -75,6 +78,11 @@ class Attempt:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     version: int = 0
+
+    @property
+    def outputs(self) -> Digest | None:
+        """What its first rank left; the others' are theirs."""
+        return next((rank.outputs for rank in self.ranks if rank.rank == 0), None)
 
 
 # --- events -----------------------------------------------------------------------------------
@@ -111,6 +119,7 @@ class RankExited:
     reason: str | None
     ended_at: datetime
     is_evicted: bool = False
+    outputs: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +156,32 @@ class AttemptEnded:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptGrown:
+    """Elastic: more machines were ordered while it runs."""
+
+    at: datetime
+    leases: tuple[LeaseId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberJoined:
+    """Elastic: such a machine is there, and its ranks may start."""
+
+    at: datetime
+    ranks: tuple[Rank, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLost:
+    """Elastic: a machine is gone, or as good as gone, and the others go on without it."""
+
+    at: datetime
+    lease_id: LeaseId
+    ranks: tuple[int, ...]  # that had not ended
+    reason: str
+
+
 AttemptEvent = (
     AttemptCreated
     | RanksAssigned
@@ -157,4 +192,7 @@ AttemptEvent = (
     | CheckpointCommitted
     | AttemptStopping
     | AttemptEnded
+    | AttemptGrown
+    | MemberJoined
+    | MemberLost
 )

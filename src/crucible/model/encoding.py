@@ -3,7 +3,7 @@ seconds, enums their value; a union of events is told apart by the class name un
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -41,28 +41,63 @@ def encode_event(event: Any) -> tuple[str, dict[str, Any]]:
 
 def decode(kind: Any, data: Any) -> Any:
     """The value of type `kind` that `encode` turned into `data`."""
+    read = reader(kind)
+    return data if data is None or read is None else read(data)
+
+
+@cache
+def reader(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes a value of type `kind` from JSON that is not null; None: it is one. Looked at once for each type: a
+    list of thousands must not ask each of its items what it is."""
     kind = _unwrap(kind)
-    if data is None or kind is Any:
-        return data
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        (only,) = [a for a in get_args(kind) if a is not type(None)]
-        return decode(only, data)
+        members = [a for a in get_args(kind) if a is not type(None)]
+        if all(member in _PLAIN for member in members):
+            return None  # JSON tells them apart
+        (only,) = members
+        return reader(only)
     if origin is tuple:
-        item = get_args(kind)[0]
-        return tuple(decode(item, v) for v in data)
+        return _items(reader(get_args(kind)[0]))
     if origin is not None and issubclass(origin, Mapping):
-        return {k: decode(get_args(kind)[1], v) for k, v in data.items()}
+        return _entries(reader(get_args(kind)[1]))
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{name: decode(hints[name], v) for name, v in data.items()})
+        return _fields(kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(data)
+        return kind
     if kind is datetime:
-        return datetime.fromisoformat(data)
-    if kind is timedelta:
-        return timedelta(seconds=data)
-    return data
+        return datetime.fromisoformat
+    return (lambda data: timedelta(seconds=data)) if kind is timedelta else None
+
+
+def _items(read: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    if read is None:
+        return tuple
+    return lambda data: tuple(None if one is None else read(one) for one in data)
+
+
+def _entries(read: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    if read is None:
+        return None
+    return lambda data: {key: None if one is None else read(one) for key, one in data.items()}
+
+
+def _fields(kind: type) -> Callable[[Any], Any]:
+    """Its readers are looked for when it is first read: a kind may hold itself, as a job does by its steps."""
+
+    def made(data: Any) -> Any:
+        values = dict(data)
+        for name, read in _readers(kind).items():
+            if values.get(name) is not None:
+                values[name] = read(values[name])
+        return kind(**values)
+
+    return made
+
+
+@cache
+def _readers(kind: type) -> dict[str, Callable[[Any], Any]]:
+    return {name: read for name, hint in _hints(kind).items() if (read := reader(hint)) is not None}
 
 
 def decode_event(union: Any, name: str, body: Mapping[str, Any]) -> Any:

@@ -4,6 +4,8 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   InvalidRequest              the user changes the request
     InvalidSpec               fix the spec: carries every problem with line, column, field and hint
     InfeasibleJob             the spec is fine, nothing can run it: carries the blocking field
+    UnknownDataset            register it, or name another one
+    UnknownInput              name a tree that earlier work has left
     NotAvailableYet           the spec is fine, this version of Crucible cannot do it
     NotFound                  no such thing, or not yours
     Conflict                  the thing is in a state that forbids it (a finished job cannot be cancelled)
@@ -16,6 +18,9 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   StaleClaim                  another worker owns the row now: stop touching it
   StorageFailed               the disk, the database or object storage did not do it now: nothing was changed
   StorageRefused              object storage never will: bucket, rights, credentials or endpoint must be mended
+  Unreachable                 a computer does not answer now, or its answer was lost: what was asked may have happened
+    HostKeyRefused            it is not, or not yet, the one it says it is: a person must look; carries its fingerprint
+    LoginRefused              it does not let us in: key or user must be mended
   ProviderError               carries provider and region
     NoCapacity                try the next offer, or later: carries the scope
       QuotaReached            the same; the account's limit, not the seller's stock
@@ -57,6 +62,20 @@ class InfeasibleJob(InvalidRequest):
     """`details["field"]` names the constraint that blocks."""
 
     code = "infeasible_job"
+    status = 422
+
+
+class UnknownDataset(InvalidRequest):
+    """`details["field"]` is where it is named."""
+
+    code = "unknown_dataset"
+    status = 422
+
+
+class UnknownInput(InvalidRequest):
+    """`details["field"]` is where it is named."""
+
+    code = "unknown_input"
     status = 422
 
 
@@ -111,6 +130,23 @@ class StaleVersion(PlatformError):
 class StaleClaim(PlatformError):
     code = "stale_claim"
     status = 409
+
+
+class Unreachable(PlatformError):
+    code = "unreachable"
+    status = 502
+
+
+class HostKeyRefused(Unreachable):
+    """`details["fingerprint"]` is what it showed; `details["expected"]` what is known of it, None on first contact."""
+
+    code = "host_key_refused"
+    status = 409
+
+
+class LoginRefused(Unreachable):
+    code = "login_refused"
+    status = 422
 
 
 class StorageFailed(PlatformError):

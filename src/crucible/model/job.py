@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from crucible.model.ids import Digest, JobId, UserId
+from crucible.model.outputs import Input
 from crucible.model.spec import Framework, JobType, Locality, Mode, Replication
 from crucible.model.units import MicroUsd
 
@@ -66,6 +67,9 @@ class Job:
     origin: JobId | None  # the job this one resumes or retries
     lineage: JobId  # the first job of that chain; checkpoints belong to it
     created_at: datetime
+    parent: JobId | None = None  # the workflow that it works for,
+    step: int | None = None  # and the index of the step there
+    inputs: tuple[Input, ...] = ()  # trees of earlier work that it was given
 
     status: JobStatus = JobStatus.PENDING
     desired: Desired = Desired.RUN
@@ -80,6 +84,7 @@ class Job:
     finished_at: datetime | None = None
     cost_estimated_microusd: MicroUsd | None = None
     updated_at: datetime | None = None
+    drained: str | None = None  # why no further task of it is started; None: they are
     version: int = 0
 
 
@@ -127,4 +132,12 @@ class JobAllocated:
     is_spot: bool
 
 
-JobEvent = JobSubmitted | JobStatusChanged | JobReasonChanged | JobDesired | JobAllocated
+@dataclass(frozen=True, slots=True)
+class JobDrained:
+    """No further task is started; those that run go on, those that wait are skipped."""
+
+    at: datetime
+    reason: str
+
+
+JobEvent = JobSubmitted | JobStatusChanged | JobReasonChanged | JobDesired | JobAllocated | JobDrained

@@ -1,9 +1,41 @@
 """What a node must run. Work is a whole picture, not a queue: an agent that missed ten of them needs only the last."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from crucible.model.ids import AttemptId, Digest, JobId, TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """The image that a rank runs in, and how. What is not said is the runtime's own choice."""
+
+    image: str
+    runtime: str  # auto, docker, podman
+    pull: str  # missing, always, never
+    auth_file: str | None
+    user: str | None
+    shm_gib: float | None
+    cpus: int | None
+    memory_gib: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetWork:
+    """A dataset that must be on the node before its ranks start. Where from, the node asks when it needs to know."""
+
+    name: str
+    digest: Digest  # of its tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputWork:
+    """A rank that may leave something: it gets a folder, and the agent stores what is in it at the end."""
+
+    max_bytes: int
+    max_files: int
+    within_s: float  # while servers and storage answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +61,13 @@ class Launch:
     stop_grace_s: float
     progress_pattern: str | None
     progress_total: int | None
+    python: str | None = None  # what `python` means on the machine; None: the agent's own
+    container: Container | None = None
+    volumes: Mapping[str, str] = field(default_factory=dict)  # path inside the job -> folder of the machine
+    dataset: DatasetWork | None = None
+    inputs: tuple[DatasetWork, ...] = ()  # trees of earlier work, by the names of their folders
+    output: OutputWork | None = None
+    params: Mapping[str, Any] | None = None  # what the task was given: a file on the node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +75,9 @@ class RankWork:
     launch: Launch
     stop: bool  # the rank must end: SIGTERM, `stop_grace_s`, SIGKILL of the whole tree
     stop_reason: str | None
+    stop_grace_s: float | None  # until it is killed; None: the launch's
     token: str  # of the attempt: all that job code can see
+    keeps_outputs: bool = False  # with `stop`: what it leaves counts, if it ends in good order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,6 +156,9 @@ class SellerFacts:
     shares_files: bool = False  # True: its machines see the files of the server,
     poll_every: timedelta = timedelta(seconds=0.5)  # how often it may be listed while something is changing
     orphan_after: timedelta = timedelta(hours=24)  # the dead-man switch: a node that hears nobody so long ends itself
+    # A node of ours that hears no server for so long ends its ranks by itself: after that, and a margin, a machine that
+    # nobody can reach runs nothing. None: only its seller's word is proof.
+    fence: timedelta | None = None
     terms: Terms = PLAIN_TERMS
 
 

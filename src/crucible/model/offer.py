@@ -45,3 +45,6 @@ class Offer:
     is_spot: bool = False
     stock: str | None = None  # offers that name the same stock draw `gpus` each from one number of free GPUs
     free_gpus: int | None = None  # what is left of the stock now; None: unknown or unlimited
+    zone: str = ""  # machines of one order stand in one zone; own hosts: their network
+    free_machines: int | None = None  # so many can be had now; None: nobody counts
+    all_machines: int | None = None  # so many could, were nobody using any

@@ -17,9 +17,16 @@ class Policy:
     start_limit: timedelta = timedelta(minutes=60)  # `setup` may install gigabytes
     run_limit: timedelta = timedelta(days=90)  # where the user gave no timeout: nothing runs unseen for ever
     stop_grace: timedelta = timedelta(seconds=30)  # between SIGTERM and SIGKILL: time to write a checkpoint
+    failure_grace: timedelta = timedelta(seconds=5)  # the same once a rank has failed: the others wait for it in vain
     stop_margin: timedelta = timedelta(seconds=30)  # for the node to say so
+    # A node may have heard us later than we heard it: an answer that was held back for a minute, and some on its way.
+    fence_margin: timedelta = timedelta(seconds=90)
     # What a stopped rank has saved is still being stored: a healthy node may take so long for it.
     save_limit: timedelta = timedelta(minutes=10)
+    # What a rank may leave behind, and how long storing it may take while everybody answers.
+    output_bytes: int = 1 << 40
+    output_files: int = 400_000  # a manifest holds about so many
+    output_limit: timedelta = timedelta(hours=6)
     # A signed address of storage: an agent asks anew at half of it, so that it always has half to spare.
     signature_life: timedelta = timedelta(hours=1)
     # The node measures the user's timeout itself; the server steps in only if the node does not.

@@ -6,9 +6,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from crucible.model.dataset import DatasetCopy
 from crucible.model.ids import AttemptId, Digest, JobId, NodeId, OrderId, TaskId, TokenId, UserId
 from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.offer import Target
+from crucible.model.outputs import Output
+from crucible.model.shards import Shard
+from crucible.model.sweep import Curve
 from crucible.model.units import MicroUsd
 
 
@@ -61,6 +65,7 @@ class Checkpoint:
     manifest_sha256: Digest
     created_at: datetime
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    task_index: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,30 @@ class Prediction:
     ended_at: datetime | None = None
 
 
-Record = Allocation | Artifact | Checkpoint | Prediction | Usage | Posting | Cooldown
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What stands for a step that depends on the same: its key says on what."""
+
+    cache_key: Digest
+    user_id: UserId
+    job_id: JobId  # that worked for it
+    outputs: Digest | None  # of its only task
+    created_at: datetime
+
+
+Record = (
+    Allocation
+    | Artifact
+    | Checkpoint
+    | Prediction
+    | Usage
+    | Posting
+    | Cooldown
+    | DatasetCopy
+    | Output
+    | Shard
+    | StepResult
+)
 
 
 # --- not events: they bump no version and may be written late or together -------------------------
@@ -117,6 +145,7 @@ class Progress:
     total_steps: int | None = None
     fraction: float | None = None  # 0 … 1
     metrics: Mapping[str, float] = field(default_factory=dict)
+    curve: Curve | None = None  # of a trial's objective
 
 
 # --- people ---------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from crucible.model.shards import Shards
+from crucible.model.sweep import Evaluation, Sweep
 from crucible.model.units import MicroUsd
 
 
@@ -25,6 +27,10 @@ class Framework(StrEnum):
     HOROVOD_ELASTIC = "horovod_elastic"
     TENSORFLOW = "tensorflow"
     TENSORFLOW_MULTIWORKER = "tensorflow_multiworker"
+
+
+# Their workers find each other anew when machines come and go.
+ELASTIC = frozenset({Framework.PYTORCH, Framework.PYTORCH_DDP, Framework.HOROVOD_ELASTIC})
 
 
 class Mode(StrEnum):
@@ -114,6 +120,7 @@ class Workload:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     gpus: int = 0
+    nodes: int | None = None  # machines; None: as few as the GPUs allow
     gpu_types: tuple[str, ...] = ()  # empty: any
     max_gpus_per_node: int | None = None
     requires_multi_node: bool = False
@@ -126,12 +133,21 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A tree of earlier work that must come to the machines, wherever they are."""
+
+    home: str  # "provider/region", or "provider/"
+    size_gib: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
     dataset: str | None = None
     size_gib: float | None = None
     region: str | None = None
     locality: Locality = Locality.PREFER
     replication_policy: Replication = Replication.NONE
+    brought: tuple[Brought, ...] = ()  # the job's inputs, once they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +169,10 @@ class Execution:
     mode: Mode = Mode.SINGLE_CLUSTER
     backend: str | None = None  # seed 001: vm, k8s, slurm, ray, local …
     executor: str | None = None  # seed 002: local, aws, gcp …
-    processes_per_node: int = 1
+    processes_per_node: int | None = None  # None: one; where a launcher starts them, one for each GPU of the machine
+    min_nodes: int | None = None  # elastic: goes on with so many machines; None: all or none
+    max_nodes: int | None = None  # elastic: uses so many where they can be had
+    parallelism: int | None = None  # tasks at a time; None: as many as the plan finds best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +199,31 @@ class ProgressHint:
     pattern: str | None = None  # a regular expression with a group `step`, or the first group
 
 
+class Runtime(StrEnum):
+    """What runs containers on a machine."""
+
+    AUTO = "auto"  # whichever is there
+    DOCKER = "docker"
+    PODMAN = "podman"
+
+
+class Pull(StrEnum):
+    MISSING = "missing"  # an image that the machine has is not asked for again
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerOptions:
+    """How `image` is run."""
+
+    runtime: Runtime = Runtime.AUTO
+    pull: Pull = Pull.MISSING
+    auth_file: str | None = None  # credentials of registries, on the machine; None: where its runtime looks
+    user: str | None = None  # "1000:1000"; None: whoever the agent is, so that files stay readable
+    shm_gib: float | None = None  # of /dev/shm; None: the machine's own
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPlugin:
     plugin: str
@@ -197,7 +241,9 @@ class JobSpec:
     code: str | None = None  # a local folder or file: what the client packs and ships
     setup: tuple[str, ...] = ()  # shell lines run once per node before the ranks
     env: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None  # the interpreter on the machine that `python` means; None: the agent's
     image: str | None = None
+    container: ContainerOptions = ContainerOptions()
     volumes: Mapping[str, str] = field(default_factory=dict)
     model: ModelPlugin | None = None
     resources: Resources = Resources()
@@ -212,9 +258,35 @@ class JobSpec:
     priority: int = 0
     team: str | None = None
     project: str | None = None
-    template: str | None = None
+    template: str | None = None  # filled in before a job is made: what is stored names none
+    given: Mapping[str, Any] = field(default_factory=dict)  # to the template: its parameters
+    sweep: Sweep | None = None
+    shards: Shards | None = None
+    evaluation: Evaluation | None = None
+    inputs: Mapping[str, str] = field(
+        default_factory=dict
+    )  # name -> what earlier work left: tree://DIGEST, output://JOB/TASK
+    steps: tuple["Step", ...] = ()
     # What later capabilities will use; validated now, refused at submit by core.admission.
     sharing: Mapping[str, Any] | None = None
-    sweep: Mapping[str, Any] | None = None
-    shards: Mapping[str, Any] | None = None
-    steps: tuple[Mapping[str, Any], ...] = ()
+
+
+class When(StrEnum):
+    """What must have become of the steps that a step needs."""
+
+    SUCCEEDED = "succeeded"  # all of them
+    FAILED = "failed"  # one of them
+    ENDED = "ended"  # whatever became of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a workflow: a job of its own, which begins when the steps it needs have ended."""
+
+    name: str
+    job: JobSpec
+    needs: tuple[str, ...] = ()
+    when: When = When.SUCCEEDED
+    inputs: Mapping[str, str] = field(default_factory=dict)  # name -> "step", or "step/path" of its outputs
+    for_each: str | None = None  # "step/path": a JSON list or lines that the step left; a task for each
+    cache: bool = True  # a step whose job and inputs are as they were before is not run again

@@ -1,10 +1,12 @@
 """A task: the independent unit of a job (a trial, a shard, a step); a single_cluster job has one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from crucible.model.ids import AttemptId, JobId, TaskId
+from crucible.model.ids import AttemptId, Digest, JobId, TaskId
 
 
 class TaskPhase(StrEnum):
@@ -24,12 +26,31 @@ class TaskPhase(StrEnum):
         return self in (TaskPhase.SUCCEEDED, TaskPhase.FAILED, TaskPhase.CANCELLED)
 
 
+class TaskKind(StrEnum):
+    """Who gives it machines."""
+
+    ALONE = "alone"  # itself: it holds leases of its own
+    SEATED = "seated"  # the crews of its job: it runs on a seat of one of their machines
+    CREW = "crew"  # holds machines for the seated tasks of its job; nothing of the user's runs in its name
+    STEP = "step"  # of a workflow: another job works for it
+
+
+class Verdict(StrEnum):
+    """How a task ended beside what its phase says, or how it will."""
+
+    PRUNED = "pruned"  # a trial that was stopped early: it counts as done
+    SKIPPED = "skipped"  # nobody needs it any more; it never failed
+    REUSED = "reused"  # a step whose result was there already
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     id: TaskId
     job_id: JobId
-    index: int
+    index: int  # crews count down from -1
     created_at: datetime
+    kind: TaskKind = TaskKind.ALONE
+    params: Mapping[str, Any] | None = None  # what it was given; None: nothing, or not yet
     phase: TaskPhase = TaskPhase.WAITING
     reason: str | None = None
     attempts: int = 0  # started so far; the next one has this number
@@ -39,6 +60,10 @@ class Task:
     attempt_id: AttemptId | None = None  # the live one
     not_before: datetime | None = None  # a retry waits until then
     deadline_at: datetime | None = None  # when somebody must look again at the latest
+    verdict: Verdict | None = None
+    value: float | None = None  # of the objective, when it has ended
+    metrics: Mapping[str, float] = field(default_factory=dict)  # the last of each, when it has ended
+    outputs: Digest | None = None  # the tree that it left behind
     version: int = 0
 
 
@@ -95,6 +120,26 @@ class TaskEnded:
     at: datetime
     phase: TaskPhase
     reason: str | None
+    verdict: Verdict | None = None  # what came to its end before it was stopped was not stopped
+    value: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    outputs: Digest | None = None
 
 
-TaskEvent = TaskCreated | TaskPlaced | TaskAdvanced | TaskRetried | TaskExplained | TaskEnded
+@dataclass(frozen=True, slots=True)
+class TaskGiven:
+    """An adaptive search has decided what this trial tries."""
+
+    at: datetime
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPruned:
+    """Its attempt is to be stopped: nobody expects anything of it any more."""
+
+    at: datetime
+    reason: str
+
+
+TaskEvent = TaskCreated | TaskPlaced | TaskAdvanced | TaskRetried | TaskExplained | TaskEnded | TaskGiven | TaskPruned

@@ -8,6 +8,7 @@ from crucible.model.attempt import Attempt
 from crucible.model.ids import NodeId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
+from crucible.model.record import Progress
 from crucible.model.task import Task, TaskPhase
 
 
@@ -19,15 +20,46 @@ class TaskTree:
     task: Task
     attempt: Attempt | None  # the live one, or the newest if none lives
     orders: tuple[Order, ...]  # those not settled, and those of open leases
-    leases: tuple[Lease, ...]  # not closed, and those of the attempt
+    leases: tuple[Lease, ...]  # its own that are not closed, and those of the attempt
     nodes: tuple[Node, ...]  # of those leases
     heard: Mapping[NodeId, datetime]  # when each node last spoke
+    progress: Progress | None = None  # what the task has reported
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """What a node needs to know: its lease, its job, and the live attempts on it with their tasks."""
+
+    node: Node
+    lease: Lease
+    job: Job
+    at_work: tuple[tuple[Task, Attempt], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Crewed:
+    """A job whose tasks share machines, and how many of those tasks wait: for a seat, or for their time."""
+
+    job: Job
+    ready: int
+    later: int
+    last_crew: int  # the least index of its crews so far; they count down from -1
+
+
+@dataclass(frozen=True, slots=True)
+class Crews:
+    """The machines that a job holds for its tasks, and who runs on them."""
+
+    trees: tuple[TaskTree, ...]  # of its crews that have not ended
+    at_work: tuple[Attempt, ...]  # live attempts of its tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A job's tasks, counted by phase, and the reason of the first that ended badly or still waits."""
+    """A job's tasks but its crews, counted by phase, and the reason of the first that ended badly or still waits."""
 
     counts: Mapping[TaskPhase, int]
     reason: str | None = None
     ever_placed: bool = False  # some task has had an attempt
+    skipped: int = 0  # among the cancelled: nobody needs them any more
+    crews: int = 0  # that hold machines, or will

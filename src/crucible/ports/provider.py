@@ -1,12 +1,13 @@
 """What a provider's package gives to a server that enables it: sellers, one for each region, and whoever knows their
 prices. It is found by name (`crucible.sellers`) and loaded when it is first asked for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from crucible.ports.hosts import HostBook, HostDesk
 from crucible.ports.prices import Prices
 from crucible.ports.seller import Seller
 
@@ -23,12 +24,15 @@ class Surroundings:
     now: Callable[[], datetime]
     environ: Mapping[str, str]  # an operator's settings: CRUCIBLE_<PROVIDER>_…
     options: Mapping[str, Any] = field(default_factory=dict)  # of the command line
+    hosts: HostBook | None = None  # where own hosts are remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     sellers: Sequence[Seller]
     prices: Sequence[Prices] = ()
+    hosts: HostDesk | None = None  # of a provider that keeps own hosts
+    close: Callable[[], Awaitable[None]] | None = None  # lets go of what it keeps open
 
 
 OpenProvider = Callable[[Surroundings], Provider]

@@ -1,7 +1,7 @@
 """The memory. State and events are written in one transaction, guarded by version; claims let several servers share
 one database. Nothing here decides, and no implementation talks to the network inside a transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
@@ -9,16 +9,39 @@ from typing import Any, NamedTuple, Protocol
 from crucible.model.attempt import Attempt
 from crucible.model.catalog import Price
 from crucible.model.change import Change
-from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, MachineId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.channel import Channel
+from crucible.model.dataset import Dataset, DatasetCopy
+from crucible.model.ids import (
+    AttemptId,
+    ChannelId,
+    Digest,
+    JobId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    OrderId,
+    TaskId,
+    TokenId,
+    UserId,
+)
 from crucible.model.job import Job, JobStatus
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
+from crucible.model.outputs import Output, OutputTotals
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
+from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
 from crucible.model.task import Task
+from crucible.model.tree import Crewed as Crewed
+from crucible.model.tree import Crews as Crews
+from crucible.model.tree import NodeWork as NodeWork
 from crucible.model.tree import Tally as Tally
 from crucible.model.tree import TaskTree as TaskTree
 from crucible.model.units import MicroUsd
+from crucible.ports.hosts import HostBook
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
+from crucible.ports.templates import TemplateBook
+from crucible.ports.trials import TrialBook
+from crucible.ports.workflows import WorkflowBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +58,8 @@ class JobQuery:
     status: frozenset[JobStatus] = frozenset()  # empty: any
     user_id: UserId | None = None
     name: str | None = None
+    parent: JobId | None = None  # jobs of this workflow's steps
+    with_steps: bool = False  # jobs of steps too, of whatever workflow; else they are left out
     limit: int = 50
     cursor: str | None = None  # newest first, by (created_at, id)
 
@@ -89,6 +114,7 @@ class Due:
     tasks: tuple[TaskId, ...] = ()
     orders: tuple[OrderId, ...] = ()
     jobs: tuple[JobId, ...] = ()
+    workflows: tuple[JobId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +141,7 @@ class PredictionQuery:
     limit: int = 1000
 
 
-class Store(Protocol):
+class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
     async def close(self) -> None: ...
 
     # --- entities: load raises NotFound -----------------------------------------------------------
@@ -132,15 +158,31 @@ class Store(Protocol):
     async def jobs(self, query: JobQuery) -> JobPage: ...
     async def job_tasks(self, job_id: JobId) -> Sequence[Task]: ...
     async def job_attempts(self, job_id: JobId) -> Sequence[Attempt]: ...
+    async def task_attempts(self, job_id: JobId, task_index: int) -> Sequence[Attempt]: ...
     async def job_leases(self, job_id: JobId) -> Sequence[Lease]: ...
     async def job_orders(self, job_id: JobId) -> Sequence[Order]: ...
-    async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
-        """What a node needs to know: its lease, its job, and the live attempt of its task."""
-        ...
+    async def node_work(self, node_id: NodeId) -> NodeWork: ...
 
     async def waiting(self, now: datetime, limit: int, without: Collection[TaskId] = ()) -> Sequence[TaskTree]:
-        """Tasks to place: phase waiting, not_before passed, job desired run; priority, then age. `without` are left
-        out."""
+        """Tasks to place on machines of their own: phase waiting, not_before passed, job desired run; priority, then
+        age. `without` are left out."""
+        ...
+
+    async def crewed(self, now: datetime) -> Sequence[Crewed]:
+        """Jobs that want to run and have seated tasks that wait, or crews; by priority, then age."""
+        ...
+
+    async def crews(self, job_id: JobId) -> Crews: ...
+    async def seated(self, job_id: JobId, now: datetime, limit: int) -> Sequence[Task]:
+        """Its next tasks to get a seat."""
+        ...
+
+    async def waiting_tasks(self, job_id: JobId, limit: int) -> Sequence[Task]:
+        """Its tasks that have no attempt and wait for one, whenever; crews and steps are none of them."""
+        ...
+
+    async def tasks_at_work(self, job_id: JobId) -> Sequence[TaskId]:
+        """Its tasks that have not ended, but those that only wait for a seat: they hold nothing."""
         ...
 
     async def open_leases(self, provider: str, region: str | None = None) -> Sequence[Lease]: ...
@@ -154,7 +196,8 @@ class Store(Protocol):
 
     async def due(self, now: datetime, limit: int) -> Due:
         """Non-terminal rows whose deadline has passed, waiting tasks that nobody wants any more, unsettled orders,
-        closing leases' orders, and jobs whose status does not yet follow from their tasks."""
+        closing leases' orders, jobs whose status does not yet follow from their tasks, and workflows with steps that
+        are to begin or do not say what their jobs say."""
         ...
 
     async def stranded(self, limit: int) -> Sequence[TaskId]:
@@ -165,11 +208,15 @@ class Store(Protocol):
     async def events(self, job_id: JobId, after: int = 0, limit: int = 1000) -> Sequence[LoggedEvent]: ...
     async def artifacts(self, job_id: JobId) -> Sequence[Artifact]: ...
     async def checkpoints(self, lineage: JobId) -> Sequence[Checkpoint]: ...
-    async def newest_step(self, lineage: JobId) -> int | None:
-        """Of its committed checkpoints; None if there is none."""
+    async def newest_step(self, lineage: JobId, task_index: int) -> int | None:
+        """Of that task's committed checkpoints; None if there is none."""
         ...
 
-    async def progress(self, job_id: JobId) -> Sequence[Progress]: ...
+    async def progress(self, job_id: JobId) -> Sequence[Progress]:
+        """Of each of its tasks, without their curves."""
+        ...
+
+    async def task_progress(self, task_id: TaskId) -> Progress | None: ...
     async def usage(self, job_id: JobId) -> Sequence[Beat]:
         """The newest beat of each of the job's nodes."""
         ...
@@ -213,6 +260,19 @@ class Store(Protocol):
     async def announce(self, server_id: str, url: str, ttl: timedelta) -> None: ...
     async def servers(self) -> Sequence[str]:
         """URLs of live servers."""
+        ...
+
+    # --- people who talk to nodes -------------------------------------------------------------------------
+    async def add_channel(self, channel: Channel, now: datetime) -> None:
+        """Those that have expired are forgotten meanwhile."""
+        ...
+
+    async def channels(self, node_id: NodeId, now: datetime) -> Sequence[Channel]:
+        """That wait for the node's agent, in the order of their making."""
+        ...
+
+    async def drop_channel(self, channel_id: ChannelId) -> None:
+        """Absent is success."""
         ...
 
     # --- streams ---------------------------------------------------------------------------------------------
@@ -294,6 +354,75 @@ class Store(Protocol):
 
     async def prediction(self, job_id: JobId) -> Prediction | None: ...
     async def predictions(self, query: PredictionQuery) -> Sequence[Prediction]: ...
+
+    # --- datasets ---------------------------------------------------------------------------------------------
+    async def dataset(self, name: str) -> Dataset | None:
+        """By its name, or as NAME@DIGEST: the tree that the name meant before it was given to another one."""
+        ...
+
+    async def datasets(self) -> Sequence[Dataset]: ...
+    async def save_dataset(self, dataset: Dataset, *, claim: Claim) -> None:
+        """A tree that had the name before stays as NAME@DIGEST. The same again changes nothing. Raises StaleClaim."""
+        ...
+
+    async def remove_datasets(self, names: Sequence[str], *, claim: Claim) -> None:
+        """All or none. Raises Conflict while a job that is not over needs one of them and no other name has its tree,
+        StaleClaim."""
+        ...
+
+    async def dataset_jobs(self, digest: Digest) -> Sequence[JobId]:
+        """Jobs that were given this tree and are not over."""
+        ...
+
+    async def dataset_copies(self, digest: Digest | None = None) -> Sequence[DatasetCopy]:
+        """In the storage of regions; written as records of a commit, which fails where there is one already."""
+        ...
+
+    async def remove_dataset_copies(self, digest: Digest, *, claim: Claim) -> None: ...
+
+    # --- what tasks left behind: written as records of a commit ---------------------------------------------------
+    async def outputs(self, job_id: JobId, after: int = -1, limit: int = 1000) -> Sequence[Output]:
+        """Of the tasks whose index is above `after`, in their order."""
+        ...
+
+    async def output(self, job_id: JobId, task_index: int) -> Output | None: ...
+    async def output_totals(self, job_id: JobId) -> OutputTotals: ...
+    async def output_of_tree(self, digest: Digest, user_id: UserId | None) -> Output | None:
+        """One of this user's jobs that left this tree, the newest; of anybody's, if no user is given."""
+        ...
+
+    async def kept_outputs(self, uri: str, digests: Collection[Digest]) -> frozenset[Digest]:
+        """Those of these trees that some row finds there."""
+        ...
+
+    # --- shards: written as records of a submission -----------------------------------------------------------
+    async def shards(
+        self, job_id: JobId, *, after: int = -1, limit: int = 1000, state: ShardState | None = None
+    ) -> Sequence[Shard]:
+        """In their order, those above `after`."""
+        ...
+
+    async def shard(self, job_id: JobId, number: int) -> Shard: ...
+    async def shard_tally(self, job_id: JobId) -> ShardTally: ...
+    async def lease_shard(
+        self, job_id: JobId, attempt_id: AttemptId, asked: str, decide: Callable[[Desk], Turn]
+    ) -> Turn:
+        """One transaction: what `decide` gives out and drops is written. Nobody is given what another one gets at the
+        same moment. Raises NotFound if the attempt is over."""
+        ...
+
+    async def change_shard(
+        self,
+        job_id: JobId,
+        number: int,
+        attempt_id: AttemptId,
+        change: Callable[[Shard], Shard],
+        *,
+        label: str,
+        durable: bool = True,
+    ) -> tuple[Shard, Shard]:
+        """One transaction; before and after. Raises NotFound if the attempt is over."""
+        ...
 
     # --- people -----------------------------------------------------------------------------------------------
     async def principal(self, digest: Digest, now: datetime) -> Principal | None:

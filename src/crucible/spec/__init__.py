@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crucible.spec.examples import example, minimal_example
+    from crucible.spec.inherit import step_text
     from crucible.spec.mode import select_mode
     from crucible.spec.problems import Problem, format_problems
     from crucible.spec.reader import Loaded, load
@@ -21,6 +22,7 @@ __all__ = [
     "reference",
     "schema",
     "select_mode",
+    "step_text",
 ]
 
 _HOMES = {
@@ -33,6 +35,7 @@ _HOMES = {
     "reference": "reference",
     "schema": "schema",
     "select_mode": "mode",
+    "step_text": "inherit",
 }
 
 

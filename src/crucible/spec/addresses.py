@@ -15,6 +15,7 @@ _NO_DOTS = r"(?!(?:.*/)?\.\.(?:/|$))"  # no part of the path that starts here is
 _STORE = rf"(?:(?:s3|gs|az)://{_BUCKET}|minio://{_HOST}/{_BUCKET})"
 _OBJECT = rf"{_NO_DOTS}{_STORE}/{_KEY}"
 _PREFIX = rf"{_NO_DOTS}{_STORE}(?:/{_KEY})?/?"
+_DATASET = r"dataset://[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:@[0-9a-f]{64})?"
 _FILE = rf"(?:file:///|/|\./){_KEY}|/|\./?"
 _REPOSITORY = rf"git\+(?:https://|ssh://(?:[A-Za-z0-9._-]+@)?){_HOST}/[^\s@#]+"
 _GIT = rf"{_REPOSITORY}@[0-9a-f]{{40}}#{_NO_DOTS}[^-/\s#][^\s#]*"
@@ -97,19 +98,36 @@ class Location(ScalarKind):
     def words(self) -> str:
         return f"a folder that starts with / or ./, or {STORES} with a bucket"
 
+    @property
+    def pattern(self) -> str:
+        return f"{_PREFIX}|{_FILE}"
+
     def parse(self, scalar: Scalar) -> str:
         text = scalar.text
-        if len(text) <= TEXT_LENGTH and re.fullmatch(f"{_PREFIX}|{_FILE}", text):
+        if len(text) <= TEXT_LENGTH and re.fullmatch(self.pattern, text):
             return text
         raise Bad(f"expected {self.words}, found {shown(text)}", self._hint(text))
 
     def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1, "maxLength": TEXT_LENGTH, "pattern": whole(f"{_PREFIX}|{_FILE}")}
+        return {"type": "string", "minLength": 1, "maxLength": TEXT_LENGTH, "pattern": whole(self.pattern)}
 
     def _hint(self, text: str) -> str:
         if "://" not in text and text and text[0] not in "~.-" and len(text) < TEXT_LENGTH:
             return f"for a folder beside the spec write {shown('./' + text)}"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLocation(Location):
+    """The same, or a dataset that is registered."""
+
+    @property
+    def words(self) -> str:
+        return f"a dataset such as dataset://imagenet, a folder that starts with / or ./, or {STORES} with a bucket"
+
+    @property
+    def pattern(self) -> str:
+        return f"{_DATASET}|{_PREFIX}|{_FILE}"
 
 
 CODE = Text(
@@ -123,11 +141,28 @@ IMAGE = Text(
     hint="the form is registry/name:tag or registry/name@digest",
     max_length=512,
 )
+PYTHON = Text(
+    "an absolute path such as /opt/venv/bin/python",
+    pattern=rf"{_NO_DOTS}/[^\x00-\x1f\x7f]+",
+    hint="a Python that is installed on the machine; to make one, use setup",
+    max_length=4096,
+)
 MOUNT_POINT = Text(
     "an absolute path",
     pattern=rf"{_NO_DOTS}/[^\x00-\x1f\x7f]+",
     hint="write the path inside the job, then the folder of the host: /data: /host/data",
     max_length=4096,
+)
+INPUT_NAME = Text(
+    "a name",
+    pattern=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    hint="letters, digits, . _ and -: it names a folder below $CRUCIBLE_INPUTS",
+    max_length=64,
+)
+INPUT = Text(
+    "what a job left, such as output://JOB or tree://DIGEST",
+    pattern=r"tree://[0-9a-f]{64}|output://[0-9A-Za-z-]{1,64}(?:/[0-9]{1,6})?",
+    hint="`crucible outputs ls JOB` says what a job left; a dataset goes into data.dataset",
 )
 MOUNTED = Text(
     "a folder of the host, a volume's name, or object storage",

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from crucible.model.spec import Framework, JobSpec, JobType, Retry
-from crucible.spec.addresses import CODE, IMAGE, MOUNT_POINT, MOUNTED, Entrypoint
+from crucible.spec.addresses import CODE, IMAGE, INPUT, INPUT_NAME, MOUNT_POINT, MOUNTED, PYTHON, Entrypoint
 from crucible.spec.kinds import NAME, NAME_LENGTH, Text, Whole
 from crucible.spec.quantities import Duration, Minutes
 from crucible.spec.sections import (
     CHECKPOINT,
     CONSTRAINTS,
+    CONTAINER,
     DATA,
     EXECUTION,
     MODEL,
@@ -22,7 +23,11 @@ from crucible.spec.sections import (
     choice,
 )
 from crucible.spec.shapes import FreeMap, ListOf, MapOf, OneOrList
+from crucible.spec.shards import SHARDS
+from crucible.spec.sweep import EVALUATION, SWEEP
 from crucible.spec.table import Field, Group
+from crucible.spec.template import TEMPLATE_NAME
+from crucible.spec.workflow import with_steps
 from crucible.spec.workload import WORKLOAD
 
 _LONGEST_RUN = timedelta(days=366)
@@ -37,9 +42,9 @@ _ENV_NAME = Text(
     max_length=NAME_LENGTH,
 )
 
-JOB = Group(
+WORK = Group(
     make=JobSpec,
-    one_of=("entrypoint", "command", "model", "steps", "template"),
+    one_of=("entrypoint", "command", "model", "template"),
     fields=(
         Field(
             name="type",
@@ -102,7 +107,8 @@ JOB = Group(
             name="setup",
             kind=OneOrList(_SHELL, "shell lines, or a list of them"),
             example="pip install -r requirements.txt",
-            doc="shell lines run once on each machine before the job",
+            doc="shell lines run on each machine before the job; without an image, what they install is kept for later "
+            "runs",
         ),
         Field(
             name="env",
@@ -112,17 +118,26 @@ JOB = Group(
             aka=("environment", "envs", "env_vars"),
         ),
         Field(
+            name="python",
+            kind=PYTHON,
+            example="/opt/venv/bin/python",
+            doc="the Python on the machine that runs the job; the one that runs Crucible's agent if not given",
+            aka=("python_path", "interpreter"),
+        ),
+        Field(
             name="image",
             kind=IMAGE,
             example="pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime",
             doc="container image to run in; a plain process if not given",
-            aka=("container", "docker_image", "container_image"),
+            aka=("docker_image", "container_image"),
         ),
+        Field(name="container", kind=CONTAINER, doc="how the image is run"),
         Field(
             name="volumes",
             kind=MapOf(MOUNT_POINT, MOUNTED, "a mapping of paths"),
             example={"/data": "/host/data"},
-            doc="path inside the job -> folder of the host, volume, or object storage",
+            doc="path inside the job -> folder of the host, volume, or object storage; "
+            "without an image only a folder at its own path",
             aka=("mounts", "file_mounts"),
         ),
         Field(
@@ -133,6 +148,13 @@ JOB = Group(
         ),
         Field(name="resources", kind=RESOURCES, doc="what the job needs", aka=("requirements",)),
         Field(name="data", kind=DATA, doc="what the job reads"),
+        Field(
+            name="inputs",
+            kind=MapOf(INPUT_NAME, INPUT, "a mapping of names to trees"),
+            example={"weights": "output://0f3c6a3e-7f1e-4d2b-9a55-0d6a5a2f7a10"},
+            doc="what earlier jobs left: each is a folder below $CRUCIBLE_INPUTS, by its name; "
+            "output://JOB, output://JOB/TASK or tree://DIGEST",
+        ),
         Field(
             name="workload",
             kind=WORKLOAD,
@@ -176,25 +198,27 @@ JOB = Group(
         ),
         Field(name="team", kind=_NAME, example="vision", doc="who pays"),
         Field(name="project", kind=_NAME, example="imagenet", doc="what the cost is counted under"),
-        Field(name="template", kind=_NAME, example="pytorch-ddp", doc="job template that this spec fills in"),
+        Field(
+            name="template",
+            kind=TEMPLATE_NAME,
+            example="ddp-resnet",
+            doc="job template that this spec fills in; what else the job says goes before what the template says",
+        ),
+        Field(
+            name="with",
+            kind=FreeMap("a mapping of the template's parameters"),
+            to="given",
+            example={"lr": 0.1},
+            doc="parameters of the template",
+            aka=("template_parameters",),
+        ),
         Field(name="sharing", kind=FreeMap(), example={"fraction": 0.5}, doc="share of a GPU"),
-        Field(
-            name="sweep",
-            kind=FreeMap(),
-            example={"method": "grid"},
-            doc="trials of a hyper-parameter search",
-            aka=("hpo",),
-        ),
-        Field(name="shards", kind=FreeMap(), example={"count": 16}, doc="how the input is split into tasks"),
-        Field(
-            name="steps",
-            kind=ListOf(FreeMap("a mapping of one step"), "a list of steps"),
-            example=[{"name": "train", "command": "python train.py"}],
-            doc="steps of a workflow",
-            aka=("tasks", "workflow"),
-        ),
+        Field(name="sweep", kind=SWEEP, doc="trials of a hyper-parameter search", aka=("hpo", "search")),
+        Field(name="evaluation", kind=EVALUATION, doc="every model on every dataset", aka=("evaluate", "eval")),
+        Field(name="shards", kind=SHARDS, doc="work on many items", aka=("batch", "array")),
     ),
 )
+JOB = with_steps(WORK)
 
 
 def _job(job: JobSpec) -> JobSpec:

@@ -1,6 +1,7 @@
 """What is wrong with a spec, and where. Everything that reads a spec adds to one `Reading`, so that a user sees all
 problems at once; nothing here decides what is right."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -19,6 +20,7 @@ class Position(NamedTuple):
 
 
 NOWHERE = Position(0, 0)
+_IN_STEP = re.compile(r"^job\.steps\[[0-9]+\]\.")  # a step has the fields of a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,13 @@ class Reading:
     warnings: list[Problem] = field(default_factory=list)
     given: dict[str, Position] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
+    is_partial: bool = False  # what is missing may still come, from a template
 
     def add(self, at: Position, path: str, message: str, hint: str = "") -> None:
+        """One slip is told once, however many steps take it over."""
+        field = _IN_STEP.sub("job.", path)
+        if at != NOWHERE and any(_is_same(one, at, field, message) for one in self.problems):
+            return
         self.problems.append(Problem(*at, path, message, hint or self._sample(path)))
         if len(self.problems) >= MOST_PROBLEMS:
             raise Stop
@@ -65,15 +72,20 @@ class Reading:
 
     def _sample(self, path: str) -> str:
         """A sample of the field at `path`, or of the innermost known field that it is a part of."""
+        path = _IN_STEP.sub("job.", path)
         while path and path not in self.samples:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return f"for example `{self.samples[path]}`" if path else ""
 
 
-def invalid_spec(problems: Iterable[Problem]) -> InvalidSpec:
+def _is_same(one: Problem, at: Position, field: str, message: str) -> bool:
+    return (one.line, one.column, one.message) == (*at, message) and _IN_STEP.sub("job.", one.field) == field
+
+
+def invalid_spec(problems: Iterable[Problem], what: str = "the job spec") -> InvalidSpec:
     """The error that carries all of `problems`, in order of position."""
     ordered = sorted(problems, key=lambda p: (p.line, p.column))
-    return InvalidSpec(_summary(ordered), problems=[asdict(p) for p in ordered])
+    return InvalidSpec(f"{what} is not valid{_summary(ordered)}", problems=[asdict(p) for p in ordered])
 
 
 def format_problems(problems: Iterable[Problem | Mapping[str, Any]], filename: str) -> str:
@@ -107,7 +119,7 @@ def _line(problem: Problem) -> str:
 
 def _summary(problems: list[Problem]) -> str:
     if len(problems) == 1:
-        return "the job spec is not valid: " + _line(problems[0]).strip()
+        return ": " + _line(problems[0]).strip()
     count = f"{len(problems)}" if len(problems) < MOST_PROBLEMS else f"at least {MOST_PROBLEMS}"
     lines = (f"\n  {_line(p).strip()}" for p in problems)
-    return f"the job spec is not valid, {count} problems:" + "".join(lines)
+    return f", {count} problems:" + "".join(lines)

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 
 from crucible.spec.fields import groups
 from crucible.spec.table import Field, Group, written
+from crucible.spec.workflow import OWN
+
+STEP = "job.steps[]"  # has the fields of a job beside these
 
 
 def reference() -> str:
     """One table per mapping of the spec."""
-    return "\n".join(line for path, group in groups().items() for line in _section(path, group))
+    lines = [line for path, group in groups().items() for line in _section(path, group)]
+    return "\n".join([*lines, *_section(STEP, Group(make=dict, fields=OWN))])
 
 
 def _section(path: str, group: Group) -> Iterator[str]:

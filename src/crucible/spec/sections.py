@@ -7,18 +7,21 @@ from enum import StrEnum
 from crucible.model.spec import (
     Checkpointing,
     Constraints,
+    ContainerOptions,
     Data,
     Execution,
     Locality,
     Mode,
     ModelPlugin,
     ProgressHint,
+    Pull,
     Replication,
     Resources,
     Retry,
+    Runtime,
     Strategy,
 )
-from crucible.spec.addresses import Location
+from crucible.spec.addresses import DatasetLocation, Location
 from crucible.spec.kinds import NAME_LENGTH, Choice, Flag, Number, Text, Whole
 from crucible.spec.pattern import Pattern
 from crucible.spec.quantities import Duration, Instant, Money, Size
@@ -28,6 +31,7 @@ from crucible.spec.table import Field, Group
 BACKENDS = ("vm", "k8s", "slurm", "ray", "local", "ecs", "modal", "colab")
 EXECUTORS = (
     "local", "aws", "gcp", "azure", "alibaba", "tencent", "lambda", "paperspace", "modal", "colab", "onprem",
+    "slurm",
 )  # fmt: skip
 
 MOST_RETRIES = 100
@@ -70,6 +74,16 @@ _PLUGIN = Text(
     max_length=NAME_LENGTH,
 )
 
+_AUTH_FILE = Text(
+    "an absolute path on the machine",
+    pattern=r"/[^\x00-\x1f\x7f]+",
+    hint="credentials are never part of a spec: name the file that holds them there",
+    max_length=4096,
+)
+_USER = Text(
+    "a user and group as numbers, such as 1000:1000", pattern=r"[0-9]{1,10}(:[0-9]{1,10})?", takes_numbers=True
+)
+
 RESOURCES = Group(
     make=Resources,
     fields=(
@@ -88,6 +102,13 @@ RESOURCES = Group(
             example="H100",
             doc="GPU model, or a list of acceptable ones; any if not given",
             aka=("gpu_types", "gpu_model", "accelerator"),
+        ),
+        Field(
+            name="nodes",
+            kind=Whole(1, 10_000),
+            example=2,
+            doc="machines of the job; as few as the GPUs and max_gpus_per_node allow if not given",
+            aka=("num_nodes", "machines", "node_count"),
         ),
         Field(name="max_gpus_per_node", kind=Whole(1, 4096), example=4, doc="at most so many GPUs on one machine"),
         Field(
@@ -155,9 +176,10 @@ DATA = Group(
     fields=(
         Field(
             name="dataset",
-            kind=Location(),
+            kind=DatasetLocation(),
             example="s3://datasets/imagenet",
-            doc="where the data is: s3://, gs://, az://, minio://, file://, or a path that starts with / or ./",
+            doc="a registered dataset, dataset://NAME[@DIGEST]; or where the data is: s3://, gs://, az://, minio://, "
+            "file://, or a path that starts with / or ./",
             aka=("uri", "path", "dataset_uri"),
         ),
         Field(
@@ -296,10 +318,29 @@ EXECUTION = Group(
         Field(
             name="processes_per_node",
             kind=Whole(1, 64),
-            default=1,
             example=4,
-            doc="processes of the job on each machine",
+            doc="processes of the job on each machine; if not given, one for each GPU with pytorch, pytorch_ddp and "
+            "horovod, else one",
             aka=("nproc_per_node",),
+        ),
+        Field(
+            name="min_nodes",
+            kind=Whole(1, 10_000),
+            example=1,
+            doc="elastic: the job goes on with so many machines when others are lost; all are needed if not given",
+        ),
+        Field(
+            name="max_nodes",
+            kind=Whole(1, 10_000),
+            example=4,
+            doc="elastic: the job grows to so many machines when they can be had",
+        ),
+        Field(
+            name="parallelism",
+            kind=Whole(1, 100_000),
+            example=50,
+            doc="tasks of the job that run at the same time; as many as the plan finds best if not given",
+            aka=("max_parallel", "concurrency"),
         ),
     ),
 )
@@ -316,6 +357,49 @@ MODEL = Group(
             aka=("model_plugin", "model_name"),
         ),
         Field(name="config", kind=FreeMap(), example={"lr": 0.001}, doc="handed to the plugin as it is"),
+    ),
+)
+
+CONTAINER = Group(
+    make=ContainerOptions,
+    fields=(
+        Field(
+            name="runtime",
+            kind=choice(Runtime),
+            default="auto",
+            example="podman",
+            doc="what runs the container; auto: whichever the machine has",
+            aka=("engine",),
+        ),
+        Field(
+            name="pull",
+            kind=choice(Pull, if_not_present="missing"),
+            default="missing",
+            example="always",
+            doc="when the image is asked for: if the machine lacks it, always, or never",
+            aka=("image_pull_policy", "pull_policy"),
+        ),
+        Field(
+            name="auth_file",
+            kind=_AUTH_FILE,
+            example="/etc/crucible/registry.json",
+            doc="credentials of registries: a file on the machine; where docker or podman look if not given",
+            aka=("registry_auth",),
+        ),
+        Field(
+            name="user",
+            kind=_USER,
+            example="1000:1000",
+            doc="user and group inside the container, as numbers; whoever the agent is if not given",
+        ),
+        Field(
+            name="shm_size",
+            kind=Size(_PB),
+            to="shm_gib",
+            example="16GB",
+            doc="size of /dev/shm; the machine's own if not given",
+            aka=("shm",),
+        ),
     ),
 )
 

@@ -101,7 +101,8 @@ class Group:
                 yield other, field.name
 
     def _tell_unknown(self, key: Scalar, path: str, reading: Reading) -> None:
-        hint = meant(key.text, path, self.by_name.keys(), reading.homes)
+        own = next((field.name for field in self.fields if key.text in field.aka), None)
+        hint = f"did you mean '{own}'?" if own else meant(key.text, path, self.by_name.keys(), reading.homes)
         reading.add(key.at, below(path, key.text), f"unknown field {shown(key.text)}", hint)
 
     def _is_first(self, field: Field, key: Scalar, path: str, sources: dict[str, str], reading: Reading) -> bool:
@@ -116,6 +117,8 @@ class Group:
         names = {key.text for key, _ in node.entries}
         at = reading.given.get(path, node.at)
         missing = [field for field in self.fields if field.is_required and field.name not in names]
+        if reading.is_partial:
+            return not missing
         for field in missing:
             reading.add(at, below(path, field.name), f"is missing, expected {field.kind.words}", field.doc)
         if self.one_of and names.isdisjoint(self.one_of):

@@ -10,20 +10,27 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change, Entity
+from crucible.model.dataset import DatasetCopy
 from crucible.model.encoding import encode_event
 from crucible.model.errors import InvariantBroken, StaleVersion
 from crucible.model.ids import JobId, LeaseId
 from crucible.model.job import Job, JobStatus, JobStatusChanged, JobSubmitted
 from crucible.model.lease import Node
 from crucible.model.ledger import Cooldown, Posting, Usage
-from crucible.model.record import Allocation, Artifact, Checkpoint, Prediction, Record
+from crucible.model.outputs import Output
+from crucible.model.record import Allocation, Artifact, Checkpoint, Prediction, Record, StepResult
+from crucible.model.shards import Shard
 from crucible.store import record_tables as r
 from crucible.store import tables as t
+from crucible.store.datasets import add_copy
 from crucible.store.entities import KINDS, RANKS, Kind
 from crucible.store.mapping import Rows, clean, micros, to_json
 from crucible.store.money import write_cooldown, write_posting, write_usage
+from crucible.store.outputs import add as add_output
 from crucible.store.plans import save_prediction
+from crucible.store.shards import add_shards
 from crucible.store.sql import Sql, Transaction, UniqueViolated
+from crucible.store.workflows import save_result
 
 ALLOCATIONS = Rows(Allocation, r.allocations, columns={"is_spot": "spot"})
 ARTIFACTS = Rows(Artifact, r.job_artifacts, columns={"meta": "meta_json"})
@@ -243,6 +250,7 @@ _CHECKPOINT = _once(CHECKPOINTS, "lineage", "step", "manifest_sha256")
 
 
 def write_records(tx: Transaction, records: Sequence[Record]) -> None:
+    add_shards(tx, [record for record in records if isinstance(record, Shard)])
     for record in records:
         match record:
             case Allocation():
@@ -259,6 +267,12 @@ def write_records(tx: Transaction, records: Sequence[Record]) -> None:
                 write_posting(tx, record)
             case Cooldown():
                 write_cooldown(tx, record)
+            case DatasetCopy():
+                add_copy(tx, record)
+            case StepResult():
+                save_result(tx, record)
+            case Output():
+                add_output(tx, record)
 
 
 def _allocate(tx: Transaction, allocation: Allocation) -> None:

@@ -15,9 +15,10 @@ from crucible.model.ids import JobId, OrderId, TaskId, UserId
 from crucible.model.job import Desired, JobStatus
 from crucible.model.lease import Lease, LeasePhase, Order
 from crucible.model.spec import Mode
-from crucible.model.task import Task, TaskPhase
+from crucible.model.task import Task, TaskKind, TaskPhase
 from crucible.ports.store import Due, JobPage, JobQuery, JobSummary
 from crucible.store import tables as t
+from crucible.store import workflows
 from crucible.store.entities import ATTEMPTS, LEASES, ORDERS, TASKS, ranks_of, with_ranks
 from crucible.store.mapping import micros, moment, moment_or_none
 from crucible.store.sql import Row, Sql, Transaction, fixed, fixed_set
@@ -58,10 +59,13 @@ def jobs(tx: Transaction, query: JobQuery) -> JobPage:
         values["user_id"] = query.user_id
     if query.name is not None:
         values["name"] = query.name
+    if query.parent is not None:
+        values["parent"] = query.parent
     if query.cursor is not None:
         values["before_at"], values["before_id"] = _decode_cursor(query.cursor)
     values |= {f"status_{n}": status.value for n, status in enumerate(sorted(query.status))}
-    rows = tx.rows(_page(frozenset(values), len(query.status)), **values)
+    shown = frozenset(values) | ({"steps"} if query.with_steps else set())
+    rows = tx.rows(_page(shown, len(query.status)), **values)
     items = tuple(_summary(row) for row in rows[: query.limit])
     more = len(rows) > query.limit
     return JobPage(items, _encode_cursor(items[-1]) if more else None)
@@ -91,6 +95,10 @@ def _matching(query: Select[Any], given: frozenset[str], status: str | None) -> 
         query = query.where(_J.user_id == bindparam("user_id"))
     if "name" in given:
         query = query.where(_J.name == bindparam("name"))
+    if "parent" in given:
+        query = query.where(_J.parent == bindparam("parent"))
+    elif "steps" not in given:
+        query = query.where(_J.parent.is_(None))
     if "before_at" in given:
         query = query.where(tuple_(_J.created_at, _J.id) < tuple_(bindparam("before_at"), bindparam("before_id")))
     return query
@@ -144,6 +152,13 @@ _ATTEMPTS_OF = (
     .order_by(t.attempts.c.created_at, t.attempts.c.task_id, t.attempts.c.number)
 )
 _ATTEMPTS = Sql(_ATTEMPTS_OF)
+_THE_TASK = select(t.tasks.c.id).where(
+    t.tasks.c.job_id == bindparam("job_id"), t.tasks.c.index == bindparam("task_index")
+)
+_ATTEMPTS_AT = (
+    select(*ATTEMPTS.columns).where(t.attempts.c.task_id == _THE_TASK.scalar_subquery()).order_by(t.attempts.c.number)
+)
+_TASK_ATTEMPTS, _TASK_RANKS = Sql(_ATTEMPTS_AT), Sql(ranks_of(_ATTEMPTS_AT))
 _RANKS = Sql(ranks_of(_ATTEMPTS_OF))
 _LEASES = Sql(
     select(*LEASES.columns)
@@ -167,6 +182,11 @@ def job_tasks(tx: Transaction, job_id: JobId) -> Sequence[Task]:
 
 def job_attempts(tx: Transaction, job_id: JobId) -> Sequence[Attempt]:
     return with_ranks(tx.rows(_ATTEMPTS, job_id=job_id), tx.rows(_RANKS, job_id=job_id))
+
+
+def task_attempts(tx: Transaction, job_id: JobId, task_index: int) -> Sequence[Attempt]:
+    of = {"job_id": job_id, "task_index": task_index}
+    return with_ranks(tx.rows(_TASK_ATTEMPTS, **of), tx.rows(_TASK_RANKS, **of))
 
 
 def job_leases(tx: Transaction, job_id: JobId) -> Sequence[Lease]:
@@ -235,10 +255,16 @@ _DUE_AT_WORK = Sql(
     select(_LATE_AT_WORK.c.id).order_by(_LATE_AT_WORK.c.deadline_at, _LATE_AT_WORK.c.id).limit(bindparam("limit"))
 )
 _DUE_WAITING = Sql(
-    _LATE_TASK.where(_IS_WAITING).order_by(t.tasks.c.deadline_at, t.tasks.c.id).limit(bindparam("limit"))
+    _LATE_TASK.where(_IS_WAITING, t.tasks.c.kind == fixed(TaskKind.ALONE))
+    .order_by(t.tasks.c.deadline_at, t.tasks.c.id)
+    .limit(bindparam("limit"))
 )
 _UNWANTED = select(_J.id).where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), _J.desired == fixed(Desired.CANCEL))
-_DUE_UNWANTED = Sql(select(t.tasks.c.id).where(_IS_WAITING, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit")))
+# Those that share machines are many, and ended together by their job.
+_IS_SEATED = t.tasks.c.kind == fixed(TaskKind.SEATED)
+_DUE_UNWANTED = Sql(
+    select(t.tasks.c.id).where(_IS_WAITING, ~_IS_SEATED, t.tasks.c.job_id.in_(_UNWANTED)).limit(bindparam("limit"))
+)
 _UNSETTLED_ORDER = select(t.orders.c.id).where(UNSETTLED)
 # Nobody puts a delete off for so long: the clock was set back since.
 _FAR_AHEAD = 600 * 1_000_000
@@ -264,9 +290,10 @@ _SHOWN_IN = {
 _SHOWN = case(*((_J.status == fixed(status), fixed(phase)) for status, phase in _SHOWN_IN.items()))
 _WAITS_AGAIN = (_J.status == fixed(JobStatus.SCHEDULED)) & _IS_WAITING
 _IS_SHOWN = select(t.tasks.c.id).where(t.tasks.c.job_id == _J.id, or_(t.tasks.c.phase == _SHOWN, _WAITS_AGAIN)).exists()
+_IS_WANTED = (_J.desired == fixed(Desired.RUN)) & _J.drained.is_(None)
 _DUE_JOBS = Sql(
     select(_J.id)
-    .where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), or_(_J.desired != fixed(Desired.RUN), ~_IS_SHOWN))
+    .where(_J.status.not_in(fixed_set(t.FINISHED_JOBS)), or_(~_IS_WANTED, ~_IS_SHOWN))
     .order_by(_J.created_at)
     .limit(bindparam("limit"))
 )
@@ -277,11 +304,32 @@ _HAS_LEASE = (
     .where(t.leases.c.task_id == t.tasks.c.id, t.leases.c.phase != fixed(LeasePhase.CLOSED))
     .exists()
 )
-_STRANDED = Sql(select(t.tasks.c.id).where(_AT_WORK, ~_HAS_LEASE).order_by(t.tasks.c.id).limit(bindparam("limit")))
+_IS_ALONE = t.tasks.c.kind == fixed(TaskKind.ALONE)
+_STRANDED = Sql(
+    select(t.tasks.c.id).where(_AT_WORK, _IS_ALONE, ~_HAS_LEASE).order_by(t.tasks.c.id).limit(bindparam("limit"))
+)
+_SITS = select(t.tasks.c.id).where(t.tasks.c.id == t.attempts.c.task_id, _IS_SEATED).exists()
+_LOST_SEAT = (
+    select(t.leases.c.id)
+    .join(t.nodes, t.nodes.c.lease_id == t.leases.c.id)
+    .join(t.ranks, t.ranks.c.node_id == t.nodes.c.id)
+    .where(
+        t.ranks.c.attempt_id == t.attempts.c.id,
+        t.ranks.c.generation == t.attempts.c.generation,
+        t.leases.c.phase == fixed(LeasePhase.CLOSED),
+    )
+    .exists()
+)
+_OFF_SEAT = Sql(
+    select(t.attempts.c.task_id)
+    .where(t.attempts.c.phase != fixed(AttemptPhase.ENDED), _SITS, _LOST_SEAT)
+    .limit(bindparam("limit"))
+)
 
 
 def stranded(tx: Transaction, limit: int) -> Sequence[TaskId]:
-    return tuple(TaskId(row[0]) for row in tx.rows(_STRANDED, limit=limit))
+    found = [*tx.rows(_STRANDED, limit=limit), *tx.rows(_OFF_SEAT, limit=limit)]
+    return tuple(TaskId(row[0]) for row in found)
 
 
 def due(tx: Transaction, now: datetime, limit: int) -> Due:
@@ -295,4 +343,5 @@ def due(tx: Transaction, now: datetime, limit: int) -> Due:
         tasks=tuple(dict.fromkeys(late)),
         orders=tuple(OrderId(row[0]) for row in tx.rows(_DUE_ORDERS, now=at, limit=limit)),
         jobs=tuple(JobId(row[0]) for row in tx.rows(_DUE_JOBS, limit=limit)),
+        workflows=workflows.due(tx, at, limit),
     )

@@ -3,7 +3,9 @@ claims and addresses of servers that share one database."""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, UniqueConstraint
 
+from crucible.model.host import HostState, HostUse
 from crucible.model.record import ArtifactType, Role
+from crucible.model.shards import ShardState
 from crucible.store.columns import (
     Serial,
     big,
@@ -70,6 +72,7 @@ checkpoints = Table(
     word("manifest_sha256"),
     moment("created_at"),
     word("metadata"),
+    Column("task_index", Integer, nullable=False, server_default="0"),
     UniqueConstraint("lineage", "step", "manifest_sha256"),
 )
 
@@ -115,6 +118,134 @@ predictions = Table(
 )
 Index("ix_predictions_newest", predictions.c.ended_at)
 partial_index("ix_predictions_teaching", predictions.c.ended_at, where="book_hours IS NOT NULL")
+
+# --- own hosts, datasets ------------------------------------------------------------------------------
+
+hosts = Table(
+    "hosts",
+    metadata,
+    key("name"),
+    word("address"),
+    word("host_key"),
+    whole("port", null=True),
+    word("user", null=True),
+    word("zone"),
+    word("use"),
+    word("jump", null=True),
+    word("identity_file", null=True),
+    word("internal_address", null=True),
+    word("python", null=True),
+    word("state"),
+    word("reason", null=True),
+    whole("failures"),
+    word("facts"),
+    word("added_by"),
+    moment("added_at"),
+    moment("checked_at", null=True),
+    whole("version"),
+    known("state", HostState),
+    known("use", HostUse),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    key("name"),
+    word("digest"),
+    word("uri"),
+    word("region", null=True),
+    big("size_bytes"),
+    big("files"),
+    word("user_id"),
+    moment("created_at"),
+)
+Index("ix_datasets_of_digest", datasets.c.digest)
+
+dataset_copies = Table(
+    "dataset_copies",
+    metadata,
+    key("digest"),
+    key("place"),
+    word("uri"),
+    big("size_bytes"),
+    moment("created_at"),
+)
+
+# --- many tasks ---------------------------------------------------------------------------------------
+
+shards = Table(
+    "shards",
+    metadata,
+    key("job_id", ForeignKey("jobs.id")),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    big("first"),
+    whole("items"),
+    big("start_byte"),
+    big("end_byte"),
+    word("state"),
+    whole("fence"),
+    word("attempt_id", null=True),
+    word("asked", null=True),
+    moment("leased_at", null=True),
+    moment("expires_at", null=True),
+    flag("is_second"),
+    whole("tries"),
+    word("output", null=True),
+    big("size_bytes"),
+    word("sha256", null=True),
+    whole("failed"),
+    word("errors"),
+    number("seconds"),
+    moment("done_at", null=True),
+    known("state", ShardState),
+)
+Index("ix_shards_by_state", shards.c.job_id, shards.c.state, shards.c.number)
+
+# What tasks left behind: trees in storage, named by their content; each job's are kept apart.
+outputs = Table(
+    "outputs",
+    metadata,
+    key("job_id", ForeignKey("jobs.id")),
+    Column("task_index", Integer, primary_key=True, autoincrement=False),
+    word("digest"),
+    word("uri"),
+    big("size_bytes"),
+    big("files"),
+    moment("created_at"),
+)
+Index("ix_outputs_of_digest", outputs.c.digest)
+
+# Results of steps, by everything that they depend on.
+step_results = Table(
+    "step_results",
+    metadata,
+    key("cache_key"),
+    word("user_id"),
+    word("job_id"),
+    word("outputs", null=True),
+    moment("created_at"),
+)
+
+templates = Table(
+    "templates",
+    metadata,
+    key("name"),
+    word("user_id"),
+    word("body"),
+    moment("created_at"),
+)
+
+# Wishes of people to talk to a node, until its agent has come for them. No foreign key: they live for seconds.
+channels = Table(
+    "channels",
+    metadata,
+    key(),
+    word("node_id"),
+    word("url"),
+    word("request"),
+    moment("expires_at"),
+)
+Index("ix_channels_of_node", channels.c.node_id)
 
 # --- people -------------------------------------------------------------------------------------------
 

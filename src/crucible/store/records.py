@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from crucible.model.ids import JobId
+from crucible.model.ids import JobId, TaskId
 from crucible.model.job import JobStatus
 from crucible.model.record import Artifact, Beat, Checkpoint, Progress
 from crucible.ports.store import LoggedEvent, Segment
@@ -18,6 +18,7 @@ from crucible.store.sql import Row, Sql, Transaction
 
 BEATS = Rows(Beat, t.heartbeats)
 PROGRESS = Rows(Progress, t.progress)
+BRIEF_PROGRESS = Rows(Progress, t.progress, apart=("curve",))  # nobody compares trials by it
 SEGMENTS = Rows(Segment, r.stream_segments)
 
 # --- the log ------------------------------------------------------------------------------------------------------
@@ -76,7 +77,11 @@ _CHECKPOINTS = Sql(
     .where(r.checkpoints.c.lineage == bindparam("lineage"))
     .order_by(r.checkpoints.c.step, r.checkpoints.c.id)
 )
-_NEWEST_STEP = Sql(select(func.max(r.checkpoints.c.step)).where(r.checkpoints.c.lineage == bindparam("lineage")))
+_NEWEST_STEP = Sql(
+    select(func.max(r.checkpoints.c.step)).where(
+        r.checkpoints.c.lineage == bindparam("lineage"), r.checkpoints.c.task_index == bindparam("task_index")
+    )
+)
 
 
 def artifacts(tx: Transaction, job_id: JobId) -> Sequence[Artifact]:
@@ -88,8 +93,8 @@ def checkpoints(tx: Transaction, lineage: JobId) -> Sequence[Checkpoint]:
     return CHECKPOINTS.unpack_all(tx.rows(_CHECKPOINTS, lineage=lineage))
 
 
-def newest_step(tx: Transaction, lineage: JobId) -> int | None:
-    row = tx.row(_NEWEST_STEP, lineage=lineage)
+def newest_step(tx: Transaction, lineage: JobId, task_index: int) -> int | None:
+    row = tx.row(_NEWEST_STEP, lineage=lineage, task_index=task_index)
     return None if row is None else row[0]
 
 
@@ -110,8 +115,9 @@ def _newest_wins(rows: Rows[Beat] | Rows[Progress], key: str) -> Sql:
 _BEAT = _newest_wins(BEATS, "node_id")
 _ADVANCE = _newest_wins(PROGRESS, "task_id")
 _PROGRESS = Sql(
-    select(*PROGRESS.columns).where(t.progress.c.job_id == bindparam("job_id")).order_by(t.progress.c.task_id)
+    select(*BRIEF_PROGRESS.columns).where(t.progress.c.job_id == bindparam("job_id")).order_by(t.progress.c.task_id)
 )
+_TASK_PROGRESS = Sql(select(*PROGRESS.columns).where(t.progress.c.task_id == bindparam("task_id")))
 _USAGE = Sql(
     select(*BEATS.columns)
     .join(t.nodes, t.nodes.c.id == t.heartbeats.c.node_id)
@@ -128,7 +134,12 @@ def heard(tx: Transaction, beats: Sequence[Beat], progress: Sequence[Progress]) 
 
 
 def progress(tx: Transaction, job_id: JobId) -> Sequence[Progress]:
-    return PROGRESS.unpack_all(tx.rows(_PROGRESS, job_id=job_id))
+    return BRIEF_PROGRESS.unpack_all(tx.rows(_PROGRESS, job_id=job_id))
+
+
+def task_progress(tx: Transaction, task_id: TaskId) -> Progress | None:
+    row = tx.row(_TASK_PROGRESS, task_id=task_id)
+    return None if row is None else PROGRESS.unpack(row)
 
 
 def usage(tx: Transaction, job_id: JobId) -> Sequence[Beat]:

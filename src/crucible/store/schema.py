@@ -16,8 +16,8 @@ from crucible.store import triggers
 from crucible.store.columns import metadata
 from crucible.store.sql import SQLITE, Sql, Transaction
 
-REVISION = "0005"
-OLDER = ("0001", "0002", "0003", "0004")
+REVISION = "0007"
+OLDER = ("0001", "0002", "0003", "0004", "0005", "0006")
 
 # Servers that start together on one PostgreSQL take turns; the number is "crucible" in ASCII.
 SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7165919026930150501)"

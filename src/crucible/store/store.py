@@ -1,23 +1,76 @@
 """The store: every method is one transaction, handed to the runner."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from crucible.model.attempt import Attempt
 from crucible.model.catalog import Price
 from crucible.model.change import Change
-from crucible.model.ids import AttemptId, Digest, JobId, LeaseId, MachineId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.channel import Channel
+from crucible.model.dataset import Dataset, DatasetCopy
+from crucible.model.host import Host
+from crucible.model.ids import (
+    AttemptId,
+    ChannelId,
+    Digest,
+    JobId,
+    LeaseId,
+    MachineId,
+    NodeId,
+    OrderId,
+    TaskId,
+    TokenId,
+    UserId,
+)
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
-from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
+from crucible.model.outputs import Output, OutputTotals
+from crucible.model.record import (
+    Artifact,
+    Beat,
+    Checkpoint,
+    Prediction,
+    Principal,
+    Progress,
+    Record,
+    StepResult,
+    Token,
+    User,
+)
+from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
+from crucible.model.sweep import Goal, Tried
 from crucible.model.task import Task
-from crucible.model.tree import Tally, TaskTree
+from crucible.model.template import StoredTemplate
+from crucible.model.tree import Crewed, Crews, NodeWork, Tally, TaskTree
 from crucible.model.units import MicroUsd
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
-from crucible.store import commits, entities, lists, lives, money, people, plans, prices, records, submissions, trees
+from crucible.ports.trials import JobProgress, NewCurves, RunTimes, TaskPage, TaskQuery, TrialCount, Tries
+from crucible.ports.workflows import Shape
+from crucible.store import (
+    channels,
+    commits,
+    crews,
+    datasets,
+    entities,
+    hosts,
+    lists,
+    lives,
+    money,
+    outputs,
+    people,
+    plans,
+    prices,
+    records,
+    shards,
+    submissions,
+    templates,
+    trees,
+    trials,
+    workflows,
+)
 from crucible.store.claims import Claims
 from crucible.store.prices import save as save_prices
 from crucible.store.runner import Runner
@@ -69,14 +122,32 @@ class SqlStore:
     async def job_attempts(self, job_id: JobId) -> Sequence[Attempt]:
         return await self._runner.snapshot(lambda tx: lists.job_attempts(tx, job_id))
 
+    async def task_attempts(self, job_id: JobId, task_index: int) -> Sequence[Attempt]:
+        return await self._runner.snapshot(lambda tx: lists.task_attempts(tx, job_id, task_index))
+
     async def job_leases(self, job_id: JobId) -> Sequence[Lease]:
         return await self._runner.read(lambda tx: lists.job_leases(tx, job_id))
 
     async def job_orders(self, job_id: JobId) -> Sequence[Order]:
         return await self._runner.read(lambda tx: lists.job_orders(tx, job_id))
 
-    async def node_work(self, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
-        return await self._runner.snapshot(lambda tx: trees.node_work(tx, node_id))
+    async def node_work(self, node_id: NodeId) -> NodeWork:
+        return await self._runner.snapshot(lambda tx: crews.node_work(tx, node_id))
+
+    async def crewed(self, now: datetime) -> Sequence[Crewed]:
+        return await self._runner.snapshot(lambda tx: crews.crewed(tx, now))
+
+    async def crews(self, job_id: JobId) -> Crews:
+        return await self._runner.snapshot(lambda tx: crews.crews(tx, job_id))
+
+    async def seated(self, job_id: JobId, now: datetime, limit: int) -> Sequence[Task]:
+        return await self._runner.read(lambda tx: crews.seated(tx, job_id, now, limit))
+
+    async def waiting_tasks(self, job_id: JobId, limit: int) -> Sequence[Task]:
+        return await self._runner.read(lambda tx: crews.waiting_tasks(tx, job_id, limit))
+
+    async def tasks_at_work(self, job_id: JobId) -> Sequence[TaskId]:
+        return await self._runner.read(lambda tx: crews.tasks_at_work(tx, job_id))
 
     async def waiting(self, now: datetime, limit: int, without: Collection[TaskId] = ()) -> Sequence[TaskTree]:
         return await self._runner.snapshot(lambda tx: trees.waiting(tx, now, limit, without))
@@ -108,8 +179,11 @@ class SqlStore:
     async def checkpoints(self, lineage: JobId) -> Sequence[Checkpoint]:
         return await self._runner.read(lambda tx: records.checkpoints(tx, lineage))
 
-    async def newest_step(self, lineage: JobId) -> int | None:
-        return await self._runner.read(lambda tx: records.newest_step(tx, lineage))
+    async def newest_step(self, lineage: JobId, task_index: int) -> int | None:
+        return await self._runner.read(lambda tx: records.newest_step(tx, lineage, task_index))
+
+    async def task_progress(self, task_id: TaskId) -> Progress | None:
+        return await self._runner.read(lambda tx: records.task_progress(tx, task_id))
 
     async def progress(self, job_id: JobId) -> Sequence[Progress]:
         return await self._runner.read(lambda tx: records.progress(tx, job_id))
@@ -164,6 +238,17 @@ class SqlStore:
 
     async def servers(self) -> Sequence[str]:
         return await self._claims.servers()
+
+    # --- people who talk to nodes ---------------------------------------------------------------------------------
+
+    async def add_channel(self, channel: Channel, now: datetime) -> None:
+        await self._runner.write(lambda tx: channels.add(tx, channel, now), label="channel", durable=False)
+
+    async def channels(self, node_id: NodeId, now: datetime) -> Sequence[Channel]:
+        return await self._runner.read(lambda tx: channels.of_node(tx, node_id, now))
+
+    async def drop_channel(self, channel_id: ChannelId) -> None:
+        await self._runner.write(lambda tx: channels.drop(tx, channel_id), label="channel", durable=False)
 
     # --- streams ------------------------------------------------------------------------------------------------
 
@@ -251,6 +336,161 @@ class SqlStore:
 
     async def predictions(self, query: PredictionQuery) -> Sequence[Prediction]:
         return await self._runner.read(lambda tx: plans.predictions(tx, query))
+
+    # --- trials -------------------------------------------------------------------------------------------------
+
+    async def job_progress(self, job_id: JobId) -> JobProgress | None:
+        return await self._runner.snapshot(lambda tx: trials.job_progress(tx, job_id))
+
+    async def tries(self, job_id: JobId) -> Tries:
+        return await self._runner.read(lambda tx: trials.tries(tx, job_id))
+
+    async def task_page(self, query: TaskQuery) -> TaskPage:
+        return await self._runner.snapshot(lambda tx: trials.task_page(tx, query))
+
+    async def tasks_between(self, job_id: JobId, first: int, end: int) -> Sequence[Task]:
+        return await self._runner.read(lambda tx: trials.tasks_between(tx, job_id, first, end))
+
+    async def trial_counts(self, job_id: JobId) -> Sequence[TrialCount]:
+        return await self._runner.read(lambda tx: trials.trial_counts(tx, job_id))
+
+    async def sweeping(self) -> Sequence[JobId]:
+        return await self._runner.read(trials.sweeping)
+
+    async def tried(self, job_id: JobId, goal: Goal, limit: int) -> Sequence[Tried]:
+        return await self._runner.snapshot(lambda tx: trials.tried(tx, job_id, goal, limit))
+
+    async def curves(self, job_id: JobId, since: datetime | None) -> NewCurves:
+        return await self._runner.read(lambda tx: trials.curves(tx, job_id, since))
+
+    async def running_trials(self, job_id: JobId) -> Collection[TaskId]:
+        return await self._runner.read(lambda tx: trials.running_trials(tx, job_id))
+
+    async def run_times(self, job_id: JobId) -> RunTimes:
+        return await self._runner.snapshot(lambda tx: trials.run_times(tx, job_id))
+
+    async def newest_checkpoint(self, lineage: JobId, task_index: int) -> Checkpoint | None:
+        return await self._runner.read(lambda tx: trials.newest_checkpoint(tx, lineage, task_index))
+
+    # --- workflows ----------------------------------------------------------------------------------------------
+
+    async def child_jobs(self, job_id: JobId) -> Sequence[Job]:
+        return await self._runner.read(lambda tx: workflows.child_jobs(tx, job_id))
+
+    async def workflows(self, job_ids: Collection[JobId]) -> Mapping[JobId, Shape]:
+        return await self._runner.snapshot(lambda tx: workflows.shapes(tx, job_ids))
+
+    async def step_result(self, cache_key: Digest) -> StepResult | None:
+        return await self._runner.read(lambda tx: workflows.step_result(tx, cache_key))
+
+    # --- own hosts ----------------------------------------------------------------------------------------------
+
+    async def hosts(self) -> Sequence[Host]:
+        return await self._runner.read(hosts.hosts)
+
+    async def add_hosts(self, new: Sequence[Host]) -> None:
+        await self._runner.write(lambda tx: hosts.add(tx, new), label="add_hosts")
+
+    async def save_host(self, host: Host) -> Host:
+        return await self._runner.write(lambda tx: hosts.save(tx, host), label="save_host")
+
+    async def remove_host(self, host: Host) -> None:
+        await self._runner.write(lambda tx: hosts.remove(tx, host), label="remove_host")
+
+    # --- templates ----------------------------------------------------------------------------------------------
+
+    async def templates(self) -> Sequence[StoredTemplate]:
+        return await self._runner.read(templates.templates)
+
+    async def template(self, name: str) -> StoredTemplate | None:
+        return await self._runner.read(lambda tx: templates.template(tx, name))
+
+    async def save_template(self, template: StoredTemplate, *, by: UserId | None) -> StoredTemplate:
+        return await self._runner.write(lambda tx: templates.save(tx, template, by), label="save_template")
+
+    async def remove_template(self, name: str, *, by: UserId | None) -> bool:
+        return await self._runner.write(lambda tx: templates.remove(tx, name, by), label="remove_template")
+
+    # --- datasets -----------------------------------------------------------------------------------------------
+
+    async def dataset(self, name: str) -> Dataset | None:
+        return await self._runner.read(lambda tx: datasets.dataset(tx, name))
+
+    async def datasets(self) -> Sequence[Dataset]:
+        return await self._runner.read(datasets.datasets)
+
+    async def save_dataset(self, dataset: Dataset, *, claim: Claim) -> None:
+        await self._guarded(lambda tx: datasets.save(tx, dataset), claim)
+
+    async def remove_datasets(self, names: Sequence[str], *, claim: Claim) -> None:
+        await self._guarded(lambda tx: datasets.remove(tx, names), claim)
+
+    async def dataset_jobs(self, digest: Digest) -> Sequence[JobId]:
+        return await self._runner.read(lambda tx: datasets.jobs_of(tx, digest))
+
+    async def dataset_copies(self, digest: Digest | None = None) -> Sequence[DatasetCopy]:
+        return await self._runner.read(lambda tx: datasets.copies(tx, digest))
+
+    async def remove_dataset_copies(self, digest: Digest, *, claim: Claim) -> None:
+        await self._guarded(lambda tx: datasets.remove_copies(tx, digest), claim)
+
+    async def _guarded(self, work: Callable[[Transaction], None], claim: Claim) -> None:
+        def guarded(tx: Transaction) -> None:
+            self._claims.check(tx, claim)
+            work(tx)
+
+        await self._runner.write(guarded, label="dataset")
+
+    # --- what tasks left behind ---------------------------------------------------------------------------------
+
+    async def outputs(self, job_id: JobId, after: int = -1, limit: int = 1000) -> Sequence[Output]:
+        return await self._runner.read(lambda tx: outputs.page(tx, job_id, after, limit))
+
+    async def output(self, job_id: JobId, task_index: int) -> Output | None:
+        return await self._runner.read(lambda tx: outputs.of_task(tx, job_id, task_index))
+
+    async def output_totals(self, job_id: JobId) -> OutputTotals:
+        return await self._runner.read(lambda tx: outputs.totals(tx, job_id))
+
+    async def output_of_tree(self, digest: Digest, user_id: UserId | None) -> Output | None:
+        return await self._runner.read(lambda tx: outputs.of_tree(tx, digest, user_id))
+
+    async def kept_outputs(self, uri: str, digests: Collection[Digest]) -> frozenset[Digest]:
+        return await self._runner.read(lambda tx: outputs.kept(tx, uri, digests))
+
+    # --- shards -------------------------------------------------------------------------------------------------
+
+    async def shards(
+        self, job_id: JobId, *, after: int = -1, limit: int = 1000, state: ShardState | None = None
+    ) -> Sequence[Shard]:
+        return await self._runner.read(lambda tx: shards.listed(tx, job_id, after, limit, state))
+
+    async def shard(self, job_id: JobId, number: int) -> Shard:
+        return await self._runner.read(lambda tx: shards.shard(tx, job_id, number))
+
+    async def shard_tally(self, job_id: JobId) -> ShardTally:
+        return await self._runner.snapshot(lambda tx: shards.tally(tx, job_id))
+
+    async def lease_shard(
+        self, job_id: JobId, attempt_id: AttemptId, asked: str, decide: Callable[[Desk], Turn]
+    ) -> Turn:
+        return await self._runner.write(
+            lambda tx: shards.lease(tx, job_id, attempt_id, asked, decide), label="shard.lease"
+        )
+
+    async def change_shard(
+        self,
+        job_id: JobId,
+        number: int,
+        attempt_id: AttemptId,
+        change: Callable[[Shard], Shard],
+        *,
+        label: str,
+        durable: bool = True,
+    ) -> tuple[Shard, Shard]:
+        return await self._runner.write(
+            lambda tx: shards.change(tx, job_id, number, attempt_id, change), label=label, durable=durable
+        )
 
     # --- people -------------------------------------------------------------------------------------------------
 

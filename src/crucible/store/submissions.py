@@ -12,7 +12,9 @@ from crucible.model.job import Job
 from crucible.model.record import Record
 from crucible.store import tables as t
 from crucible.store.commits import commit
+from crucible.store.datasets import check_there
 from crucible.store.mapping import clean
+from crucible.store.outputs import check_given
 from crucible.store.plans import save_plan_text
 from crucible.store.sql import Sql, Transaction
 
@@ -40,6 +42,8 @@ def submit(
     job = _job_in(changes)
     if key is not None and not _is_first(tx, job, key, user_id):
         return _first(tx, job, key, user_id)
+    check_there(tx, job.dataset_uri)
+    check_given(tx, job)
     commit(tx, changes, records, lambda _: None)
     if plan is not None:
         save_plan_text(tx, job.id, plan, job.created_at)

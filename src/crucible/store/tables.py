@@ -20,7 +20,7 @@ from crucible.model.attempt import AttemptPhase, Outcome, RankState
 from crucible.model.job import Desired, JobStatus
 from crucible.model.lease import LeasePhase, NodePhase, OrderPhase
 from crucible.model.spec import JobType, Locality, Mode, Replication
-from crucible.model.task import TaskPhase
+from crucible.model.task import TaskKind, TaskPhase
 from crucible.store.columns import (
     Serial,
     big,
@@ -95,6 +95,10 @@ jobs = Table(
     moment("updated_at", null=True),
     whole("version"),
     Column("priority", Integer, nullable=False, server_default="0"),
+    word("parent", null=True),
+    whole("step", null=True),
+    word("drained", null=True),
+    Column("inputs", Text, nullable=False, server_default="[]"),
     known("status", JobStatus),
     known("desired", Desired),
     known("job_type", JobType),
@@ -107,6 +111,8 @@ Index("ix_jobs_newest", jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_of_user", jobs.c.user_id, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_by_status", jobs.c.status, jobs.c.created_at, jobs.c.id)
 Index("ix_jobs_by_name", jobs.c.name, jobs.c.created_at, jobs.c.id)
+# A step of a workflow has one job, whoever submits it first.
+partial_index("ix_jobs_of_step", jobs.c.parent, jobs.c.step, where="parent IS NOT NULL", unique=True)
 partial_index("ix_jobs_unfinished", jobs.c.created_at, where=f"status NOT IN ({words(FINISHED_JOBS)})")
 
 job_events = Table(
@@ -165,12 +171,25 @@ tasks = Table(
     moment("deadline_at", null=True),
     whole("version"),
     Column("boots_failed", Integer, nullable=False, server_default="0"),
+    Column("kind", Text, nullable=False, server_default=TaskKind.ALONE),
+    word("params", null=True),
+    word("verdict", null=True),
+    number("value", null=True),
+    Column("metrics", Text, nullable=False, server_default="{}"),
+    word("outputs", null=True),
     known("phase", TaskPhase),
     UniqueConstraint("job_id", "index"),
 )
-# `attempts` is there for the tally, which then reads no row.
-Index("ix_tasks_of_job", tasks.c.job_id, tasks.c.phase, tasks.c.index, tasks.c.attempts)
-partial_index("ix_tasks_waiting", tasks.c.job_id, where="phase = 'waiting'")
+# The last three are there for the tally, which then reads no row.
+_COUNTED = (tasks.c.attempts, tasks.c.kind, tasks.c.verdict)
+Index("ix_tasks_counted", tasks.c.job_id, tasks.c.phase, tasks.c.index, *_COUNTED)
+partial_index("ix_tasks_waiting", tasks.c.kind, tasks.c.job_id, tasks.c.index, where="phase = 'waiting'")
+partial_index(
+    "ix_tasks_open_steps",
+    tasks.c.job_id,
+    tasks.c.index,
+    where=f"kind = 'step' AND phase NOT IN ({words(FINISHED_TASKS)})",
+)
 partial_index("ix_tasks_unfinished", tasks.c.job_id, where=f"phase NOT IN ({words(FINISHED_TASKS)})")
 partial_index("ix_tasks_due", tasks.c.deadline_at, where=f"phase NOT IN ({words(FINISHED_TASKS)})")
 
@@ -207,6 +226,7 @@ Index("ix_attempts_of_job", attempts.c.job_id)
 # A lock that no crash can leave behind: a task has one live attempt.
 partial_index("ix_attempts_live", attempts.c.task_id, where="phase <> 'ended'", unique=True)
 partial_index("ix_attempts_due", attempts.c.deadline_at, where="phase <> 'ended'")
+partial_index("ix_attempts_at_work", attempts.c.job_id, where="phase <> 'ended'")
 
 ranks = Table(
     "ranks",
@@ -225,6 +245,9 @@ ranks = Table(
     moment("started_at", null=True),
     moment("ended_at", null=True),
     Column("is_evicted", Boolean, nullable=False, server_default=false()),
+    Column("address", Text, nullable=False, server_default=""),
+    Column("port", Integer, nullable=False, server_default="0"),
+    word("outputs", null=True),
     known("state", RankState),
 )
 
@@ -330,5 +353,6 @@ progress = Table(
     big("total_steps", null=True),
     number("fraction", null=True),
     word("metrics"),
+    word("curve", null=True),
 )
-Index("ix_progress_of_job", progress.c.job_id)
+Index("ix_progress_of_job", progress.c.job_id, progress.c.at)

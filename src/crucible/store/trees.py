@@ -1,7 +1,8 @@
 """Whole trees: a task with all that hangs on it. One tree or a thousand take the same number of statements."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,12 +13,13 @@ from crucible.model.errors import NotFound
 from crucible.model.ids import JobId, LeaseId, NodeId, TaskId
 from crucible.model.job import Desired, Job
 from crucible.model.lease import Lease, LeasePhase, Node, Order
-from crucible.model.task import Task, TaskPhase
+from crucible.model.task import Task, TaskKind, TaskPhase, Verdict
 from crucible.model.tree import Tally, TaskTree
 from crucible.store import entities
 from crucible.store import tables as t
 from crucible.store.entities import ATTEMPTS, JOBS, LEASES, NODES, ORDERS, TASKS, ranks_of, with_ranks
 from crucible.store.mapping import micros, moment
+from crucible.store.records import task_progress
 from crucible.store.sql import Among, Row, Sql, Transaction, as_list, fixed, fixed_set
 
 T = TypeVar("T")
@@ -52,45 +54,53 @@ def _nodes_with_beats() -> Any:
     )
 
 
-_HEAD = select(*JOBS.columns, *TASKS.columns).join(t.tasks, t.tasks.c.job_id == t.jobs.c.id)
-_ONE = Sql(_HEAD.where(t.tasks.c.id == bindparam("task_id")))
-_TURN = (t.jobs.c.priority.desc(), t.jobs.c.created_at, t.jobs.c.id, t.tasks.c.index)
+HEAD = select(*JOBS.columns, *TASKS.columns).join(t.tasks, t.tasks.c.job_id == t.jobs.c.id)
+_ONE = Sql(HEAD.where(t.tasks.c.id == bindparam("task_id")))
+TURN = (t.jobs.c.priority.desc(), t.jobs.c.created_at, t.jobs.c.id, t.tasks.c.index)
 # Thousands may wait: they are sorted by these few columns, and only the first are read whole.
 _NEXT = (
     select(t.tasks.c.id)
     .join(t.jobs, t.jobs.c.id == t.tasks.c.job_id)
     .where(
         t.tasks.c.phase == fixed(TaskPhase.WAITING),
+        t.tasks.c.kind == fixed(TaskKind.ALONE),
         or_(t.tasks.c.not_before.is_(None), t.tasks.c.not_before <= bindparam("now")),
         t.jobs.c.desired == fixed(Desired.RUN),
         t.jobs.c.status.not_in(fixed_set(t.FINISHED_JOBS)),
         ~Among(t.tasks.c.id, "without"),
     )
-    .order_by(*_TURN)
+    .order_by(*TURN)
     .limit(bindparam("limit"))
 )
-_WAITING = Sql(_HEAD.where(t.tasks.c.id.in_(_NEXT)).order_by(*_TURN))
+_WAITING = Sql(HEAD.where(t.tasks.c.id.in_(_NEXT)).order_by(*TURN))
 _BELOW_ONE = Branches(lambda column: column == bindparam("task_id"))
-_BELOW_SOME = Branches(lambda column: Among(column, "task_ids"))
+BELOW_SOME = Branches(lambda column: Among(column, "task_ids"))
 _LEASES_BY_ID = Sql(select(*LEASES.columns).where(Among(t.leases.c.id, "lease_ids")))
 _NODES_BY_LEASE = Sql(_nodes_with_beats().where(Among(t.nodes.c.lease_id, "lease_ids")))
+_ORDERS_BY_LEASE = Sql(
+    select(*ORDERS.columns)
+    .join(t.leases, t.leases.c.order_id == t.orders.c.id)
+    .where(Among(t.leases.c.id, "lease_ids"))
+    .distinct()
+)
 
 
 def tree(tx: Transaction, task_id: TaskId) -> TaskTree:
-    heads = _heads(tx.rows(_ONE, task_id=task_id))
+    heads = heads_of(tx.rows(_ONE, task_id=task_id))
     if not heads:
         raise NotFound(f"there is no task {task_id}")
-    return _grow(tx, heads, _BELOW_ONE, task_id=task_id)[0]
+    whole = grow(tx, heads, _BELOW_ONE, task_id=task_id)[0]
+    return replace(whole, progress=task_progress(tx, task_id))
 
 
 def waiting(tx: Transaction, now: datetime, limit: int, without: Collection[TaskId]) -> list[TaskTree]:
-    heads = _heads(tx.rows(_WAITING, now=micros(now), limit=limit, without=as_list(without)))
+    heads = heads_of(tx.rows(_WAITING, now=micros(now), limit=limit, without=as_list(without)))
     if not heads:
         return []
-    return _grow(tx, heads, _BELOW_SOME, task_ids=as_list(task.id for _, task in heads))
+    return grow(tx, heads, BELOW_SOME, task_ids=as_list(task.id for _, task in heads))
 
 
-def _heads(rows: Iterable[Row]) -> Heads:
+def heads_of(rows: Iterable[Row]) -> Heads:
     width = len(JOBS)
     jobs: dict[str, Job] = {}  # tasks of one job share it
     heads: Heads = []
@@ -100,20 +110,21 @@ def _heads(rows: Iterable[Row]) -> Heads:
     return heads
 
 
-def _grow(tx: Transaction, heads: Heads, below: Branches, **chosen: str) -> list[TaskTree]:
+def grow(tx: Transaction, heads: Heads, below: Branches, **chosen: str) -> list[TaskTree]:
     attempts = with_ranks(tx.rows(below.attempts, **chosen), tx.rows(below.ranks, **chosen))
     leases = LEASES.unpack_all(tx.rows(below.leases, **chosen))
     nodes = tx.rows(below.nodes, **chosen)
-    gone = _ids_of_gone(attempts, leases)
-    if gone:
-        leases += LEASES.unpack_all(tx.rows(_LEASES_BY_ID, lease_ids=gone))
-        nodes += tx.rows(_NODES_BY_LEASE, lease_ids=gone)
     orders = ORDERS.unpack_all(tx.rows(below.orders, **chosen))
+    others = _ids_of_others(attempts, leases)
+    if others:
+        leases += LEASES.unpack_all(tx.rows(_LEASES_BY_ID, lease_ids=others))
+        nodes += tx.rows(_NODES_BY_LEASE, lease_ids=others)
+        orders += ORDERS.unpack_all(tx.rows(_ORDERS_BY_LEASE, lease_ids=others))
     return _assemble(heads, attempts, orders, leases, nodes)
 
 
-def _ids_of_gone(attempts: Iterable[Attempt], leases: Iterable[Lease]) -> str | None:
-    """Leases of the attempts that are closed: the step still has to learn that."""
+def _ids_of_others(attempts: Iterable[Attempt], leases: Iterable[Lease]) -> str | None:
+    """Leases of the attempts that are closed, which the step still has to learn, or that a crew holds."""
     found = {lease.id for lease in leases}
     missing: list[LeaseId] = [one for attempt in attempts for one in attempt.leases if one not in found]
     return as_list(missing) if missing else None
@@ -123,9 +134,15 @@ def _assemble(
     heads: Heads, attempts: Iterable[Attempt], orders: Iterable[Order], leases: Iterable[Lease], nodes: list[Row]
 ) -> list[TaskTree]:
     attempt_of = {attempt.task_id: attempt for attempt in attempts}
-    orders_of = _by_task(orders)
-    leases_of = _by_task(leases)
-    nodes_of = _by_task(NODES.unpack(row[:-1]) for row in nodes)
+    leases = tuple(leases)
+    users = _users_of(attempt_of.values(), leases)
+    buyers: dict[str, set[TaskId]] = defaultdict(set)
+    for lease in leases:
+        buyers[lease.order_id] |= users[lease.id]
+    orders_of = _by_task(orders, buyers)
+    leases_of = _by_task(leases, users)
+    made = [NODES.unpack(row[:-1]) for row in nodes]
+    nodes_of = _by_task(made, {node.id: users[node.lease_id] for node in made})
     heard = {row[0]: moment(row[-1]) for row in nodes if row[-1] is not None}
     return [
         TaskTree(
@@ -144,50 +161,42 @@ def _assemble(
 L = TypeVar("L", Order, Lease, Node)
 
 
-def _by_task(leaves: Iterable[L]) -> dict[TaskId, list[L]]:
-    found: dict[TaskId, list[L]] = defaultdict(list)
-    for leaf in leaves:
-        found[leaf.task_id].append(leaf)
+def _users_of(attempts: Iterable[Attempt], leases: Iterable[Lease]) -> dict[str, set[TaskId]]:
+    """Tasks by lease: who holds it, and whose attempt is on it."""
+    found: dict[str, set[TaskId]] = {lease.id: {lease.task_id} for lease in leases}
+    for attempt in attempts:
+        for lease_id in attempt.leases:
+            found.setdefault(lease_id, set()).add(attempt.task_id)
     return found
+
+
+def _by_task(leaves: Iterable[L], users: Mapping[str, set[TaskId]]) -> dict[TaskId, list[L]]:
+    found: dict[TaskId, dict[str, L]] = defaultdict(dict)
+    for leaf in leaves:
+        for task_id in users.get(leaf.id, {leaf.task_id}):
+            found[task_id][leaf.id] = leaf
+    return defaultdict(list, {task_id: list(leaves.values()) for task_id, leaves in found.items()})
 
 
 def _heard(nodes: Iterable[Node], heard: dict[str, datetime]) -> dict[NodeId, datetime]:
     return {node.id: heard[node.id] for node in nodes if node.id in heard}
 
 
-# --- what one node works on -------------------------------------------------------------------------------
-
-_NODE_HEAD = Sql(
-    select(*NODES.columns, *LEASES.columns, *JOBS.columns, t.tasks.c.attempt_id)
-    .join(t.leases, t.leases.c.id == t.nodes.c.lease_id)
-    .join(t.tasks, t.tasks.c.id == t.nodes.c.task_id)
-    .join(t.jobs, t.jobs.c.id == t.tasks.c.job_id)
-    .where(t.nodes.c.id == bindparam("node_id"))
-)
-
-
-def node_work(tx: Transaction, node_id: NodeId) -> tuple[Node, Lease, Job, Attempt | None]:
-    row = tx.row(_NODE_HEAD, node_id=node_id)
-    if row is None:
-        raise NotFound(f"there is no node {node_id}")
-    a, b = len(NODES), len(NODES) + len(LEASES)
-    attempt = None if row[-1] is None else entities.attempt(tx, row[-1])
-    return NODES.unpack(row[:a]), LEASES.unpack(row[a:b]), JOBS.unpack(row[b:-1]), attempt
-
-
 # --- a job's tasks, counted --------------------------------------------------------------------------------
 
 _COUNTS = Sql(
-    select(t.tasks.c.phase, func.count(), func.max(t.tasks.c.attempts))
+    select(t.tasks.c.phase, t.tasks.c.kind, t.tasks.c.verdict, func.count(), func.max(t.tasks.c.attempts))
     .where(t.tasks.c.job_id == bindparam("job_id"))
-    .group_by(t.tasks.c.phase)
+    .group_by(t.tasks.c.phase, t.tasks.c.kind, t.tasks.c.verdict)
 )
 _REASON = Sql(
     select(t.tasks.c.reason)
     .where(
         t.tasks.c.job_id == bindparam("job_id"),
         t.tasks.c.phase == bindparam("phase"),
+        t.tasks.c.kind != fixed(TaskKind.CREW),
         t.tasks.c.reason.is_not(None),
+        or_(t.tasks.c.verdict.is_(None), t.tasks.c.verdict != fixed(Verdict.SKIPPED)),
     )
     .order_by(t.tasks.c.index)
     .limit(bindparam("limit"))
@@ -200,9 +209,22 @@ def tally(tx: Transaction, job_id: JobId) -> Tally:
     rows = tx.rows(_COUNTS, job_id=job_id)
     if not rows:
         entities.job(tx, job_id)  # raises NotFound
-    counts = {TaskPhase(phase): n for phase, n, _ in rows}
+    counts: Counter[TaskPhase] = Counter()
+    skipped = crews = 0
+    for phase, kind, verdict, n, _ in rows:
+        if kind == TaskKind.CREW:
+            crews += 0 if TaskPhase(phase).is_terminal else n
+            continue
+        counts[TaskPhase(phase)] += n
+        skipped += n if verdict == Verdict.SKIPPED else 0
     reason = next((found for phase in _TELLING if phase in counts and (found := _reason(tx, job_id, phase))), None)
-    return Tally(counts, reason, ever_placed=any(attempts > 0 for _, _, attempts in rows))
+    return Tally(counts, reason, any(_has_begun(*row) for row in rows), skipped, crews)
+
+
+def _has_begun(phase: str, kind: str, verdict: str | None, n: int, attempts: int) -> bool:
+    """A step has no attempts of its own."""
+    is_step_at_work = kind == TaskKind.STEP and phase not in (TaskPhase.WAITING, TaskPhase.CANCELLED)
+    return attempts > 0 or is_step_at_work
 
 
 def _reason(tx: Transaction, job_id: JobId, phase: TaskPhase) -> str | None:

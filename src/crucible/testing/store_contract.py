@@ -33,17 +33,39 @@ from crucible.testing.specimens import (
     step,
     submitted,
 )
+from crucible.testing.store_channel_contract import ChannelContract
 from crucible.testing.store_claim_contract import ClaimContract
+from crucible.testing.store_dataset_contract import DatasetContract
+from crucible.testing.store_host_contract import HostContract
 from crucible.testing.store_list_contract import ListContract
 from crucible.testing.store_log_contract import LogContract, an_artifact
 from crucible.testing.store_money_contract import MoneyContract
+from crucible.testing.store_output_contract import OutputContract
 from crucible.testing.store_people_contract import PeopleContract
 from crucible.testing.store_plan_contract import PlanContract
 from crucible.testing.store_price_contract import PriceContract
+from crucible.testing.store_shard_contract import ShardContract
+from crucible.testing.store_template_contract import TemplateContract
+from crucible.testing.store_trial_contract import TrialContract
+from crucible.testing.store_workflow_contract import WorkflowContract
 
 
 class StoreContract(
-    ClaimContract, ListContract, LogContract, MoneyContract, PeopleContract, PlanContract, PriceContract
+    ClaimContract,
+    DatasetContract,
+    HostContract,
+    ListContract,
+    LogContract,
+    MoneyContract,
+    OutputContract,
+    PeopleContract,
+    ChannelContract,
+    PlanContract,
+    PriceContract,
+    TemplateContract,
+    TrialContract,
+    ShardContract,
+    WorkflowContract,
 ):
     pytestmark = pytest.mark.anyio
 

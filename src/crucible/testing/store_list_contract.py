@@ -13,7 +13,7 @@ from crucible.model.lease import LeaseClosed, LeaseClosing, OrderPlaced, OrderRe
 from crucible.model.record import Beat, Progress
 from crucible.model.spec import Mode
 from crucible.model.task import TaskEnded, TaskExplained, TaskPhase, TaskPlaced, TaskRetried
-from crucible.model.tree import Tally, TaskTree
+from crucible.model.tree import NodeWork, Tally, TaskTree
 from crucible.ports.store import JobQuery, Store
 from crucible.testing.specimens import LATER, NOW, Family, a_lease, an_order, running, step, submitted
 
@@ -107,9 +107,9 @@ class ListContract:
     async def test_a_node_learns_what_to_do(self, store: Store) -> None:
         family = await running(store)
         work = await store.node_work(family.nodes[1].id)
-        assert work == (family.nodes[1], family.leases[1], family.job, family.attempt)
-        await store.commit([step(family.task, TaskEnded(NOW, TaskPhase.FAILED, "no"))[1]], label="test")
-        assert (await store.node_work(family.nodes[1].id))[3] is None
+        assert work == NodeWork(family.nodes[1], family.leases[1], family.job, ((family.task, family.attempt),))
+        await store.commit([step(family.attempt, AttemptEnded(NOW, Outcome.FAILED, "no"))[1]], label="test")
+        assert (await store.node_work(family.nodes[1].id)).at_work == ()
 
     # --- trees and tallies --------------------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from .background import Saving
 from .callback import Callbacks, callbacks
 from .checkpoint_request import CheckpointError
 from .checkpoint_store import Checkpoint
+from .item import Item
+from .items import batches, items
 from .pace import should_checkpoint
 from .reporting import log, progress
 from .run_info import Run, init
@@ -31,12 +33,15 @@ __all__ = [
     "Callbacks",
     "Checkpoint",
     "CheckpointError",
+    "Item",
     "Run",
     "Saving",
+    "batches",
     "callbacks",
     "checkpoint_at",
     "checkpoints",
     "init",
+    "items",
     "latest_checkpoint",
     "log",
     "plugins",

@@ -135,6 +135,7 @@ def _done(store: CheckpointStore, saved: Checkpoint, began: float, is_sharded: b
         metadata=saved.metadata,
         shard=saved.shard,
         shards=saved.shard_count,
+        rank=store.origin.rank,
     )
     pace.committed(time.monotonic() - began)
     # Of ranks that save together one for each machine cleans up.

@@ -7,6 +7,9 @@ tests/golden/agent tie the two together.
     GET  /agent/v1/packages/{digest}   bearer: node key                  -> the package
     POST /agent/v1/storage/slot        bearer: node key; SlotRequest     -> Slot: where the next checkpoint may go
     POST /agent/v1/storage/candidate   bearer: node key; CandidateRequest -> CandidateReply: what to resume from
+    POST /agent/v1/datasets, …/fetched bearer: node key; wire.datasets   -> where a tree is; noted that it has come
+    POST /agent/v1/outputs, …/whole    bearer: node key; wire.outputs    -> where outputs go; that they are there
+    WS   /agent/v1/channels/{id}       bearer: node key                  -> see wire.channels: a person waits there
 
 Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either
 may be repeated or lost; only log and metric records are numbered, per (attempt, rank), and acknowledged.
@@ -15,6 +18,8 @@ may be repeated or lost; only log and metric records are numbered, per (attempt,
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from crucible.wire.channels import Wish
 
 PROTOCOL = 1
 
@@ -58,6 +63,28 @@ class Enrolled(Message):
     orphan_after_s: float  # without a word from any server for so long: end; where nobody may power off, only when idle
 
 
+class Container(Message):
+    image: str
+    runtime: str = "auto"
+    pull: str = "missing"
+    auth_file: str | None = None
+    user: str | None = None
+    shm_gib: float | None = None
+    cpus: int | None = None
+    memory_gib: float | None = None
+
+
+class DatasetWork(Message):
+    name: str
+    digest: str
+
+
+class OutputWork(Message):
+    max_bytes: int
+    max_files: int
+    within_s: float
+
+
 class Launch(Message):
     job_id: str
     task_id: str
@@ -77,13 +104,22 @@ class Launch(Message):
     stop_grace_s: float
     progress_pattern: str | None
     progress_total: int | None
+    python: str | None = None
+    container: Container | None = None
+    volumes: dict[str, str] = {}
+    dataset: DatasetWork | None = None
+    inputs: list[DatasetWork] = []
+    output: OutputWork | None = None
+    params: dict[str, Any] | None = None  # a file for the program: $CRUCIBLE_PARAMS
 
 
 class RankWork(Message):
     launch: Launch
     stop: bool
     stop_reason: str | None
+    stop_grace_s: float | None = None
     token: str
+    keeps_outputs: bool = False
 
 
 class WorkReply(Message):
@@ -92,6 +128,7 @@ class WorkReply(Message):
     ranks: list[RankWork] = []
     retire: bool = False
     servers: list[str] = []
+    channels: list[Wish] = []  # of people; an agent that does not know them leaves them
 
 
 class RankReport(Message):
@@ -109,6 +146,7 @@ class RankReport(Message):
     is_checkpointing: bool = False
     log_lines: int = 0  # records made so far
     last_lines: list[str] = []  # the end of the log, for the reason of a failure
+    outputs: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None  # the tree it left, whole in storage
 
 
 class LogRecord(Message):

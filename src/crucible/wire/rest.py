@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from crucible.model.spec import Strategy
+from crucible.wire.shards import ShardCounts
 
 # A spec is at most 256 KiB; JSON may write some characters with six bytes.
 MAX_BODY_BYTES = 2 << 20
@@ -37,6 +38,8 @@ class Submit(Request):
 class JobListQuery(BaseModel):
     status: Annotated[str, Field(max_length=200, description="One or several states, with commas between them")] = ""
     name: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    parent: Annotated[str, Field(max_length=64, pattern=r"^[0-9A-Za-z-]*$", description="Jobs of its steps")] = ""
+    steps: Annotated[bool, Field(description="Also jobs that work for steps of workflows")] = False
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=200, pattern=r"^[\x21-\x7e]*$", description="`next_cursor` of a page")] = ""
 
@@ -161,6 +164,9 @@ class JobView(BaseModel):
     attempts: AttemptCounts
     origin: str | None
     lineage: str
+    parent: str | None  # the workflow that it works for,
+    step: int | None  # and the number of the step there
+    steps: int  # that it has; 0: it is no workflow
     deadline: datetime | None
     budget_usd: float | None
     user_id: str
@@ -168,6 +174,7 @@ class JobView(BaseModel):
     project: str | None
     code_digest: str | None
     prediction: Prediction | None  # once it has ended
+    shards: ShardCounts | None  # of a job that works on items
 
 
 class JobBrief(BaseModel):
@@ -333,6 +340,11 @@ class Attempts(BaseModel):
 
 class Spec(BaseModel):
     spec_yaml: str
+
+
+class LaunchScript(BaseModel):
+    script: str
+    is_placed: bool  # False: names like node-0 stand for machines that are not chosen yet
 
 
 class Validated(BaseModel):

@@ -7,7 +7,9 @@ import pytest
 from agent_process import AgentProcess
 from crucible.agent import bundle
 from doubles.agent_server import ServerDouble, running_double
+from doubles.outputs import OutputsDouble
 from doubles.storage import StorageDouble, running_storage
+from doubles.trees import TreesDouble
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +31,20 @@ def storage(server: ServerDouble) -> Iterator[StorageDouble]:
     with running_storage() as double:
         server.storage = double
         yield double
+
+
+@pytest.fixture
+def trees(server: ServerDouble, storage: StorageDouble) -> TreesDouble:
+    """Datasets, in that storage."""
+    server.trees = TreesDouble(storage)
+    return server.trees
+
+
+@pytest.fixture
+def outputs(server: ServerDouble, storage: StorageDouble) -> OutputsDouble:
+    """What ranks leave, in that storage."""
+    server.outputs = OutputsDouble(storage)
+    return server.outputs
 
 
 @pytest.fixture

@@ -13,8 +13,10 @@ from agent_process import AgentProcess, rank_work
 from carried import stored, training, until
 from crucible.agent.notices import seconds_left
 from crucible.core.boot import EC2
+from crucible.wire.agent import OutputWork
 from doubles.agent_server import ServerDouble
 from doubles.metadata import MetadataDouble, running_metadata
+from doubles.outputs import OutputsDouble
 from doubles.storage import StorageDouble
 
 # Says when it is asked to stop and how long it has; then writes its checkpoint.
@@ -317,3 +319,50 @@ def test_a_machine_without_time_left_does_not_wait_for_an_upload(
 )
 def test_what_is_left_is_counted_by_the_clouds_own_clock(at: str, now: str | None, left_s: float) -> None:
     assert seconds_left(at, now) == left_s
+
+
+# --- notices, with outputs ------------------------------------------------------------------------------------
+
+
+def test_a_machine_without_time_left_makes_no_success_of_outputs_that_are_not_stored(
+    agent: AgentProcess,
+    server: ServerDouble,
+    storage: StorageDouble,
+    outputs: OutputsDouble,
+    metadata: MetadataDouble,
+    off: Path,
+) -> None:
+    boot(agent, server, off, metadata=watching(metadata))
+    storage.fail("PUT", "objects/", "503", 10_000)
+    limits = OutputWork(max_bytes=1 << 30, max_files=10, within_s=600.0)
+    server.give(rank_work("/bin/sh", "-c", 'echo hello > "$CRUCIBLE_OUTPUT/a"', output=limits))
+    agent.start()
+    storage.wait_for(lambda: any(status == 503 for _, _, status in storage.requests))
+    metadata.wait_for("spot/instance-action", 1)
+    metadata.take_back(in_s=7)
+    began = time.monotonic()
+    report = server.exit_of(timeout_s=7)
+    assert time.monotonic() - began < 7
+    assert (report.evicted, report.outputs) == (True, None)
+    assert report.reason == "the machine went before the outputs were stored"
+
+
+def test_outputs_that_are_stored_before_the_machine_goes_count(
+    agent: AgentProcess,
+    server: ServerDouble,
+    storage: StorageDouble,
+    outputs: OutputsDouble,
+    metadata: MetadataDouble,
+    off: Path,
+) -> None:
+    boot(agent, server, off, metadata=watching(metadata))
+    storage.fail("PUT", "objects/", "held")
+    limits = OutputWork(max_bytes=1 << 30, max_files=10, within_s=600.0)
+    server.give(rank_work("/bin/sh", "-c", 'echo hello > "$CRUCIBLE_OUTPUT/a"', output=limits))
+    agent.start()
+    storage.wait_for(lambda: storage.count("held"))
+    metadata.take_back(in_s=60)
+    until_said(agent, "stopping every rank")
+    storage.release()
+    report = server.exit_of()
+    assert (report.exit_code, report.evicted) == (0, False) and report.outputs == outputs.confirmed[0]

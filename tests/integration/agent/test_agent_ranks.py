@@ -1,38 +1,25 @@
 """What a rank gets, how it ends, and what the server hears of it."""
 
 import hashlib
-import io
 import json
 import os
 import signal
 import socket
 import stat
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_process import AgentProcess, rank_work
+from agent_process import AgentProcess, package_of, rank_work
 from crucible.wire.agent import RankWork
 from doubles.agent_server import ServerDouble
 
 
 def python(code: str, **launch: Any) -> RankWork:
     return rank_work("python", "-c", code, **launch)
-
-
-def package_of(files: dict[str, str]) -> bytes:
-    body = io.BytesIO()
-    with tarfile.open(fileobj=body, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            member.mode = 0o755
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return body.getvalue()
 
 
 def test_a_rank_starts_prints_and_exits(agent: AgentProcess, server: ServerDouble) -> None:
@@ -260,3 +247,24 @@ def test_the_rendezvous_port_is_held_until_the_ranks_start(agent: AgentProcess, 
     server.give(rank_work("python", "-c", bind, str(port)))
     assert server.exit_of().exit_code == 0
     assert server.lines() == ["bound"]
+
+
+def test_a_program_that_works_on_items_is_told_where_the_server_is_now(
+    agent: AgentProcess, server: ServerDouble
+) -> None:
+    code = """
+import json, os, sys, time
+path = os.path.join(os.environ["CRUCIBLE_RUN_DIR"], "servers.json")
+print(*json.load(open(path))["servers"], flush=True)
+deadline = time.monotonic() + 30
+while "http://127.0.0.1:9" not in json.load(open(path))["servers"] and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(*json.load(open(path))["servers"], oct(os.stat(path).st_mode & 0o777), flush=True)
+"""
+    server.give(python(code, env={"CRUCIBLE_SHARDS": "1"}))
+    agent.start()
+    server.wait_for(lambda: bool(server.lines("out")))
+    server.servers = [server.url, "http://127.0.0.1:9"]
+    assert server.exit_of().exit_code == 0
+    first, second = server.lines("out")
+    assert first == server.url and second == f"{server.url} http://127.0.0.1:9 0o644"

@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +29,12 @@ from crucible.engine.keys import Keys
 from crucible.engine.planner import NO_KNOWLEDGE, Knowledge
 from crucible.engine.service import digest_of
 from crucible.engine.wakes import Wakes
+from crucible.main import shipped_templates
 from crucible.model.ids import Digest, TaskId, TokenId, UserId
 from crucible.model.lease import Boot, Machine, Order
 from crucible.model.policy import Policy
 from crucible.model.record import Role, Token, User
-from crucible.model.storage import parse
+from crucible.model.storage import Address, parse
 from crucible.ports.prices import Prices
 from crucible.ports.streams import LogLine
 from crucible.store import open_store
@@ -79,6 +80,7 @@ class Server:
     settings: ApiSettings
     knowledge: Knowledge = NO_KNOWLEDGE
     price_sources: Sequence[Prices] = ()
+    region_storage: Mapping[str, Address] = field(default_factory=dict)
     port: int = 0
     loop: asyncio.AbstractEventLoop = field(init=False)
     deps: Deps = field(init=False)
@@ -219,9 +221,10 @@ class Server:
             checkpoint_root=self.folder.as_uri(),
             storage=self.storage,
             storage_root=parse("s3://kept/checkpoints"),
+            region_storage=self.region_storage,
             failpoint=lambda name: None,
         )
-        engine = Engine(context, blobs, self.knowledge, self.price_sources)
+        engine = Engine(context, blobs, self.knowledge, self.price_sources, shipped_templates())
         self.deps = Deps(
             store=store,
             streams=streams,
@@ -229,7 +232,14 @@ class Server:
             agents=await self._agents(),
             service=engine.service,
             gateway=engine.gateway,
+            channels=engine.channels,
             checkpoints=engine.checkpoint_desk,
+            datasets=engine.datasets,
+            templates=engine.templates,
+            trials=engine.trials,
+            outputs=engine.outputs,
+            shards=engine.shards,
+            shard_outputs=engine.shard_outputs,
             hub=context.hub,
             clock=clock,
             settings=self.settings,

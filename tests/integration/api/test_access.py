@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,12 +16,13 @@ from websockets.sync.client import connect
 from crucible.api.access import SOCKET, TABLE, Access
 from crucible.api.app import create_app
 from crucible.engine.service import digest_of
+from crucible.model.dataset import Dataset
 from crucible.model.errors import InvariantBroken
-from crucible.model.ids import TokenId, UserId
+from crucible.model.ids import Digest, TokenId, UserId
 from crucible.model.record import Token
 from crucible.model.storage import parse
 
-from .conftest import AGENT_SHA256, SPEC, Agent, Server
+from .conftest import AGENT_SHA256, SPEC, Agent, Server, eventually
 
 CODE = b"code"
 DIGEST = hashlib.sha256(CODE).hexdigest()
@@ -28,6 +31,7 @@ BODIES: dict[str, Any] = {
     "/v1/plan": {"spec_yaml": SPEC},
     "/v1/validate": {"spec_yaml": SPEC},
     "/v1/recommendations": {"code": "import torch"},
+    "/v1/templates/{name}/fill": {"parameters": {}},
     "/v1/tokens": {"name": "n"},
     "/v1/users": {"name": "dave"},
     "/api/v1/training": {"spec_yaml": SPEC},
@@ -62,10 +66,19 @@ class Cast:
         path = template.replace("{job_id}", self.job_id).replace("{digest}", DIGEST).replace("{sha256}", AGENT_SHA256)
         path = path.replace("{token}", self._address(method) if "{token}" in path else "")
         path = path.replace("{token_id}", self._token() if "{token_id}" in path else "").replace("{provider}", "cloudy")
+        if "/v1/templates/" in path:
+            path = path.replace("{name}", self._template("bob" if caller == "other member" else "alice"))
+        if "{name}" in path:
+            path = path.replace("{name}", self._dataset("bob" if caller == "other member" else "alice"))
         token = self.credentials[caller]
+        if "{channel_id}" in path:
+            with self._waiting() as channel_id:
+                return self._open_socket(path.replace("{channel_id}", channel_id), token)
         if method == SOCKET:
             return self._open_socket(path, token)
         body = BODIES.get(template)
+        if (method, template) == ("POST", "/v1/templates"):
+            body = {"body": a_template()}
         if template == "/agent/v1/enrol":
             body = self._enrolment()
         content = CODE if method == "PUT" else None if body is None else json.dumps(body).encode()
@@ -81,6 +94,16 @@ class Cast:
         except InvalidStatus as refused:
             return refused.response.status_code
 
+    @contextmanager
+    def _waiting(self) -> Iterator[str]:
+        """The owner waits for the node."""
+        headers = {"Authorization": f"Bearer {self.server.tokens['alice']}"}
+        url = f"ws://127.0.0.1:{self.server.port}/v1/jobs/{self.job_id}/channel"
+        with connect(url, additional_headers=headers) as person:
+            person.send('{"kind": "exec", "argv": ["true"]}')
+            work = eventually(lambda: self.server.call("GET", "/agent/v1/work", self.agent.key).json["channels"])
+            yield work[0]["id"]
+
     def _address(self, method: str) -> str:
         """Of an object that is there, as whoever was given it has it."""
         objects = self.server.door.objects(parse(self.server.folder.as_uri()).below("objects"))
@@ -91,6 +114,33 @@ class Cast:
     def _token(self) -> str:
         """A fresh one of the owner's, to be revoked by whoever can."""
         return str(self.server.call("POST", "/v1/tokens", "alice", json_body={"name": "victim"}).json["id"])
+
+    def _template(self, owner: str) -> str:
+        """A fresh one; everybody may look at it, its owner may remove it."""
+        reply = self.server.call("POST", "/v1/templates", owner, json_body={"body": a_template()})
+        return str(reply.json["name"])
+
+    def _dataset(self, owner: str) -> str:
+        """A fresh one; everybody may look at it, its owner may remove it."""
+
+        async def add() -> str:
+            store, now = self.server.deps.store, self.server.deps.clock.now()
+            claim = await store.claim(f"test-{time.monotonic_ns()}", "test", timedelta(minutes=1))
+            assert claim is not None
+            dataset = Dataset(
+                name=f"{owner}-{time.monotonic_ns()}",
+                digest=Digest(DIGEST),
+                uri="s3://kept/datasets",
+                region=None,
+                size_bytes=1,
+                files=1,
+                user_id=UserId(owner),
+                created_at=now,
+            )
+            await store.save_dataset(dataset, claim=claim)
+            return dataset.name
+
+        return self.server.run(add())
 
     def _enrolment(self) -> dict[str, Any]:
         body = {"protocol": 1, "order_id": self.agent.order.id, "machine_id": self.agent.machine.id, "boot_id": "b"}
@@ -126,6 +176,11 @@ def cast(server: Server) -> Iterator[Cast]:
     other.finish()
 
 
+def a_template() -> str:
+    """Of a name that nobody has."""
+    return f"template: {{name: t-{time.monotonic_ns()}, description: d}}\njob: {{command: ls}}"
+
+
 def lost_token(server: Server, how: str) -> str:
     secret, then = f"cru_{how}", datetime.now(UTC) - timedelta(minutes=1)
     token = Token(id=TokenId(how), user_id=UserId("admin"), name=how, digest=digest_of(secret), created_at=then)
@@ -143,6 +198,8 @@ def allowed(access: Access, template: str) -> set[str]:
             return set(CALLERS)
         case Access.NODE:
             return {"node"}
+        case Access.WORKER:
+            return {"attempt", "attempt of another job"}
         case Access.ENROLMENT:
             return {"enrolment"}
         case Access.ADMIN:

@@ -187,7 +187,10 @@ def test_events_have_the_shape_of_the_first_document(server: Server) -> None:
 
 def test_events_are_read_on_from_the_last_one(server: Server) -> None:
     job_id = finished(server)
-    whole = server.call("GET", f"/v1/jobs/{job_id}/events?all=true").json
+    everything = f"/v1/jobs/{job_id}/events?all=true"
+    # When its machine is gone, and its node with it, nothing more happens to the job.
+    eventually(lambda: any(event["type"] == "NodeRetired" for event in server.call("GET", everything).json["items"]))
+    whole = server.call("GET", everything).json
     assert whole["next_after"] is None
     read: list[Any] = []
     after = 0
@@ -221,6 +224,15 @@ def test_why_says_what_a_job_waits_for(server: Server) -> None:
     reply = server.call("GET", f"/v1/jobs/{job_id}/why")
     assert reply.status == 200
     assert reply.json["id"] == job_id
+
+
+def test_the_launch_script_of_a_job_without_machines_has_placeholders(server: Server) -> None:
+    job_id = server.submit(spec=BIG)
+    reply = server.call("GET", f"/v1/jobs/{job_id}/launch-script").json
+    assert reply["is_placed"] is False
+    assert "export MASTER_ADDR=node-0" in reply["script"] and "cru_" not in reply["script"]
+    refused = server.call("GET", f"/v1/jobs/{job_id}/launch-script?rank=99")
+    assert refused.status == 400 and "its ranks are 0 to" in refused.text
 
 
 def test_a_plan_is_made_without_submitting(server: Server) -> None:

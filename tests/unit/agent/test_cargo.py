@@ -17,7 +17,7 @@ from crucible.agent.words import Words
 @pytest.fixture
 def cargo(tmp_path: Path) -> Iterator[Cargo]:
     """Of a rank whose server never answers."""
-    launch = {"attempt_id": "att-1", "rank": 0, "number": 0}
+    launch = {"attempt_id": "att-1", "rank": 0, "number": 0, "env": {}}
     hold = Hold(str(tmp_path / "checkpoints"))
     words = Words(str(tmp_path / "agent.log"))
     events, uploads = str(tmp_path / "events.jsonl"), str(tmp_path / "uploads")

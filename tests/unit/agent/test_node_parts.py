@@ -17,11 +17,18 @@ import crucible
 from crucible.agent import VERSION, bundle, disk, facts, processes
 from crucible.agent.link import Backoff, Servers, Unanswered
 from crucible.agent.meter import Meter
+from crucible.agent.prepare import own_names
 from crucible.agent.progress import Pattern
 from crucible.agent.protocol import Malformed, Work
 from crucible.agent.words import Words
 
 AGENT = Path(bundle.__file__).parent
+
+
+def test_devices_are_called_as_cuda_calls_them_here() -> None:
+    names = {"0": "2", "1": "3", "gpu1/2": "2", "gpu1/3": "3"}
+    assert own_names(["0", "1"], names) == own_names(["gpu1/2", "gpu1/3"], names) == ["2", "3"]
+    assert own_names(["0", "GPU-7"], {}) == ["0", "GPU-7"], "whoever has a machine to itself renames nothing"
 
 
 # --- servers ----------------------------------------------------------------------------------
@@ -265,21 +272,25 @@ def test_the_archive_for_machines_elsewhere_depends_on_the_sources_alone(tmp_pat
     assert bundle.portable() == bundle.portable()
 
 
-def test_the_archive_holds_the_agent_and_nothing_else(tmp_path: Path) -> None:
+def test_the_archive_holds_the_agent_and_what_scripts_import_and_nothing_else(tmp_path: Path) -> None:
     bundle.build(tmp_path / "a.pyz")
     with zipfile.ZipFile(tmp_path / "a.pyz") as archive:
         names = {name for name in archive.namelist() if name.endswith(".py")}
-    sources = {f"crucible_agent/{path.name}" for path in AGENT.glob("*.py") if path.name != "bundle.py"}
-    assert names == sources | {"__main__.py"}
+    found = [path.relative_to(AGENT).as_posix() for path in AGENT.rglob("*.py") if path.name != "bundle.py"]
+    sources = {f"crucible_agent/{name}" for name in found}
+    library = {f"library/crucible/train/{path.name}" for path in (AGENT.parent / "train").glob("*.py")}
+    assert names == sources | library | {"__main__.py", "library/crucible/__init__.py"}
 
 
 def test_the_agent_imports_the_standard_library_and_itself_only() -> None:
-    for path in AGENT.glob("*.py"):
+    for path in AGENT.rglob("*.py"):
+        # A launcher is run by the Python that has its framework.
+        known = sys.stdlib_module_names | ({"torch", "horovod"} if path.parent.name == "launchers" else set())
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names), path
+                assert all(alias.name.split(".")[0] in known for alias in node.names), path
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                assert node.module is not None and node.module.split(".")[0] in sys.stdlib_module_names, path
+                assert node.module is not None and node.module.split(".")[0] in known, path
 
 
 def test_every_module_is_python_3_8() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crucible.agent.cargo import choose
+from crucible.agent.cargo import choose, is_overtaken
 from crucible.agent.saves import Save, Saves
 
 
@@ -99,3 +99,23 @@ def simulated(pace: int, every: int, checkpoints: int) -> list[int]:
             done.append(chosen.step)
             waiting = [each for each in waiting if each.end > chosen.end]
     return done
+
+
+def test_all_shards_of_one_rank_go_before_another_step_is_begun() -> None:
+    """Two processes of one rank: what was begun is finished, or neither step would ever be whole."""
+
+    def shard(step: int, number: int, end: int) -> Save:
+        return Save({**event(step, 2), "shard": number}, end)
+
+    waiting = [shard(10, 0, 1), shard(10, 1, 2), shard(20, 0, 3)]
+    assert choose(waiting[:2], False).end == 1
+    for is_hurried in (False, True):
+        assert choose(waiting[1:], is_hurried, begun=10).end == 2
+    assert choose(waiting, True).end == 3
+
+
+def test_a_process_that_is_ahead_of_its_sibling_is_not_forgotten() -> None:
+    ahead, behind, alone = save(20), Save(event(10, 2), 30), Save(event(10), 30)
+    assert not is_overtaken(ahead, behind)
+    assert is_overtaken(save(10), Save(event(20, 2), 30))
+    assert is_overtaken(save(20, shards=1), alone)

@@ -232,7 +232,7 @@ def test_events_are_printed_in_order(crucible: Any, serve: Any) -> None:
 def test_since_is_sent_as_a_moment(crucible: Any, serve: Any, since: str) -> None:
     server = serve(one_job() | {f"GET /v1/jobs/{ID}/logs": {}})
     crucible("logs", ID, "--since", since, "--rank", "1", "--tail", "5")
-    query = server.requests[0].query
+    query = server.requests[-1].query
     assert datetime.fromisoformat(query["since"]).tzinfo is not None
     assert (query["rank"], query["tail"], query["format"]) == ("1", "5", "json")
 

@@ -141,7 +141,7 @@ def test_completion_scripts_name_the_program(shell: str, capsys: pytest.CaptureF
 def test_the_shell_gets_commands_and_options() -> None:
     env = {"_CRUCIBLE_COMPLETE": "bash_complete", "COMP_WORDS": "crucible val", "COMP_CWORD": "1"}
     assert started("", code="0", env=env).stdout.splitlines() == ["plain,validate"]
-    env = {"_CRUCIBLE_COMPLETE": "bash_complete", "COMP_WORDS": "crucible logs --ta", "COMP_CWORD": "2"}
+    env = {"_CRUCIBLE_COMPLETE": "bash_complete", "COMP_WORDS": "crucible logs --tai", "COMP_CWORD": "2"}
     assert started("", code="0", env=env).stdout.splitlines() == ["plain,--tail"]
 
 

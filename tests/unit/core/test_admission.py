@@ -1,6 +1,7 @@
 """Who may enter: what can never run is refused with the field that blocks and what would help."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from crucible.core.plan import Question, propose
 from crucible.core.proposal import Proposal
 from crucible.model.errors import InfeasibleJob, NotAvailableYet
 from crucible.model.offer import Offer
+from crucible.model.shards import Shards
 from crucible.model.spec import Constraints, Data, Framework, JobSpec, Resources
 from crucible.model.units import micro_usd
 from making import NOW, an_offer
@@ -62,11 +64,9 @@ def test_a_passed_deadline_is_refused() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        (JobSpec(command=("true",), framework=Framework.PYTORCH_DDP), "job.framework"),
         (JobSpec(entrypoint="s3://bucket/train.py"), "job.entrypoint"),
         (JobSpec(command=("true",), data=Data(dataset="s3://bucket/data")), "job.data.dataset"),
-        (JobSpec(command=("true",), image="busybox"), "job.image"),
-        (JobSpec(steps=({"name": "a"},)), "job.steps"),
+        (JobSpec(command=("true",), image="busybox", volumes={"/data": "s3://bucket/data"}), "job.volumes"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_never_ignored(spec: JobSpec, field: str) -> None:
@@ -107,3 +107,17 @@ def test_a_deadline_that_is_too_near_names_one_that_is_not() -> None:
 def test_nothing_for_sale_is_said() -> None:
     with pytest.raises(InfeasibleJob, match="nothing is for sale"):
         enter(job(), [])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        JobSpec(command=("train",), shards=Shards(count=9), framework=Framework.HOROVOD),
+        JobSpec(command=("train",), shards=Shards(count=9), resources=Resources(nodes=2)),
+    ],
+)
+def test_a_gang_cannot_be_a_command_that_is_run_for_each_shard(spec: JobSpec) -> None:
+    with pytest.raises(InfeasibleJob, match="on one machine") as refused:
+        admit(spec, NOW)
+    assert refused.value.details["field"] == "job.command"
+    admit(replace(spec, command=(), entrypoint="infer.py"), NOW)

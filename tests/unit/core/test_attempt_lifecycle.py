@@ -108,6 +108,17 @@ def test_a_phase_that_outlives_its_deadline_ends(phase: AttemptPhase, outcome: O
     assert after(attempt, TimePassed(), at=late).outcome is outcome
 
 
+def test_a_timeout_that_the_node_has_kept_waits_for_what_the_program_left() -> None:
+    limits = Limits(timedelta(minutes=5), POLICY)
+    running = after(an_attempt(1), started(0), limits=limits)
+    storing = after(running, RankReported(rank=0, generation=1, state=RankState.STARTED, is_checkpointing=True))
+    late = running.deadline_at
+    assert after(running, TimePassed(), at=late, limits=limits).phase is P.STOPPING
+    assert after(storing, TimePassed(), at=late, limits=limits) == storing
+    assert after(storing, exited(0), at=late, limits=limits).outcome is Outcome.SUCCEEDED
+    assert after(storing, TimePassed(), at=late + POLICY.save_limit, limits=limits).phase is P.STOPPING
+
+
 def test_the_server_enforces_a_timeout_only_after_the_node_had_its_chance() -> None:
     limits = Limits(timedelta(minutes=1), POLICY)
     running = after(an_attempt(1), started(0), limits=limits)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from crucible.core import plan
-from crucible.core.cooling import cooldown, cooled, rests
+from crucible.core.cooling import cooldown, cooled, is_resting, rests
 from crucible.core.plan import Question
 from crucible.model.change import Change
 from crucible.model.errors import CredentialsRejected, NoCapacity, OrderRejected, ProviderError, QuotaReached, Scope
@@ -15,7 +15,7 @@ from crucible.model.ledger import Cooldown
 from crucible.model.offer import Market, Target
 from crucible.model.policy import Policy
 from crucible.model.spec import JobSpec, Strategy
-from making import a_lease, an_order
+from making import TARGET, a_lease, an_offer, an_order
 from market import BOOK, NOW, a_job, a_price, a_table, a_type
 
 TABLE = a_table(
@@ -119,3 +119,22 @@ def test_nothing_rests_for_a_machine_on_demand_or_one_that_was_given_back() -> N
     assert rests([taken(was_taken=False)], [spot], NOW, Policy()) == ()
     known = replace(a_lease(active=True), was_taken=True)
     assert rests([Change(known, replace(known, phase=LeasePhase.CLOSED), ())], [spot], NOW, Policy()) == ()
+
+
+@pytest.mark.parametrize(
+    ("spoken_of", "is_meant"),
+    [
+        ({}, True),
+        ({"region": TARGET.region, "zone": "east", "instance_type": "x1", "market": "on_demand"}, True),
+        ({"zone": "west"}, False),
+        ({"instance_type": "x2"}, False),
+        ({"market": "spot"}, False),
+        ({"provider": "another"}, False),
+    ],
+)
+def test_what_was_refused_is_not_on_sale_where_a_seller_counts_its_own_stock(
+    spoken_of: dict[str, str], is_meant: bool
+) -> None:
+    fields = {"provider": TARGET.provider, "region": "", "zone": "", "instance_type": "", "market": "", **spoken_of}
+    refused = Cooldown(**fields, until=NOW + timedelta(minutes=1), reason="no such GRES")
+    assert is_resting(an_offer(1, zone="east"), [refused]) is is_meant

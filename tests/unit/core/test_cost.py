@@ -7,16 +7,18 @@ import pytest
 from crucible.core.cost import (
     MOST,
     USUAL_GBPS,
+    Moves,
     billed_hours,
     expected_billed_hours,
     machine_cost,
     moves,
     staging,
+    with_brought,
 )
 from crucible.core.offers import UNKNOWN, OfferTable, make_table
 from crucible.model.catalog import Billing, InstanceType, Lane, Price
 from crucible.model.offer import Market
-from crucible.model.spec import Replication
+from crucible.model.spec import Brought, Replication
 from crucible.model.units import MicroUsd
 
 NAN = math.nan
@@ -196,3 +198,19 @@ def test_a_copy_made_first_delays_the_start_and_one_made_on_the_way_slows_the_wo
     assert cached.before_h[west] == 0.0
     assert 0 < cached.during_h[west] < moved.hours[west]
     assert first.usd[west] == cached.usd[west] == moved.usd[west]
+
+
+def test_inputs_are_moved_while_machines_are_paid_for_and_unknown_homes_cost_nothing() -> None:
+    offers = table()
+    east, west, north = (place(offers, "aws", region) for region in ("east", "west", "north"))
+    nothing = np.zeros(len(offers.places.region))
+    plain = staging(Moves(usd=nothing, hours=nothing), Replication.NONE)
+    moved = moves(offers, east, 100)
+    brought = with_brought(plain, offers, [Brought(home="aws/east", size_gib=100)])
+    assert brought.usd[west] == moved.usd[west] > 0 and brought.during_h[west] == moved.hours[west] > 0
+    assert brought.usd[east] == brought.during_h[east] == 0 and not brought.before_h.any()
+    assert brought.usd[north] == 0, "nobody knows that lane"
+    twice = with_brought(plain, offers, [Brought(home="aws/east", size_gib=100)] * 2)
+    assert twice.usd[west] == 2 * brought.usd[west]
+    unknown = [Brought(home="aws/", size_gib=100), Brought(home="nowhere/x", size_gib=1)]
+    assert not with_brought(plain, offers, unknown).usd.any()

@@ -87,3 +87,69 @@ def test_the_first_start_is_the_start() -> None:
         job = jobs.evolve(job, JobStatusChanged(later, status))
     assert job.started_at == NOW
     assert job.finished_at == later
+
+
+# --- many tasks -----------------------------------------------------------------------------------
+
+
+def came_to(counts: dict[TaskPhase, int], tolerated: int = 0, skipped: int = 0, **job: object) -> JobStatusChanged:
+    reason = "exited with code 1" if counts.get(TaskPhase.FAILED) else None
+    events = jobs.decide(a_job(status=JobStatus.RUNNING, **job), Tally(counts, reason, True, skipped), NOW, tolerated)
+    assert isinstance(events[-1], JobStatusChanged)
+    return events[-1]
+
+
+def test_failed_trials_that_are_tolerated_are_told_of() -> None:
+    end = came_to({TaskPhase.SUCCEEDED: 9, TaskPhase.FAILED: 1}, tolerated=5)
+    assert (end.status, end.reason) == (JobStatus.COMPLETED, "1 of 10 tasks failed, the first: exited with code 1")
+
+
+def test_a_search_that_came_to_its_limit_completes_and_says_so() -> None:
+    end = came_to({TaskPhase.SUCCEEDED: 9, TaskPhase.CANCELLED: 3}, skipped=3, drained="the budget is used up")
+    assert (end.status, end.reason) == (JobStatus.COMPLETED, "the budget is used up")
+
+
+def test_too_many_failures_are_the_reason_of_the_end() -> None:
+    said = dict(desired=Desired.CANCEL, reason="more tasks failed than max_failures allows (2)")
+    end = came_to({TaskPhase.FAILED: 3, TaskPhase.CANCELLED: 7, TaskPhase.SUCCEEDED: 1}, tolerated=2, **said)
+    assert end.status is JobStatus.FAILED
+    assert end.reason == (
+        "more tasks failed than max_failures allows (2); 3 of 11 tasks failed, the first: exited with code 1"
+    )
+
+
+def test_tasks_that_all_succeeded_need_no_words() -> None:
+    assert came_to({TaskPhase.SUCCEEDED: 9}).reason is None
+
+
+# --- jobs whose work decides, not their tasks -------------------------------------------------------------------
+
+
+def fated(tally: Tally, fate: jobs.Fate, desired: Desired = Desired.RUN) -> tuple[JobStatus, str | None]:
+    job = a_job(status=S.RUNNING, desired=desired)
+    for event in jobs.decide(job, tally, NOW, fate=fate):
+        job = jobs.evolve(job, event)
+    return job.status, job.reason
+
+
+def test_a_job_whose_work_is_done_has_completed_whatever_became_of_its_last_worker() -> None:
+    skipped = Tally({T.CANCELLED: 3}, "every item is done", skipped=3)
+    assert fated(skipped, (S.COMPLETED, None))[0] is S.COMPLETED
+    assert fated(Tally({T.FAILED: 1}, "exit 1"), (S.COMPLETED, None)) == (S.COMPLETED, None)
+
+
+def test_a_job_whose_work_is_not_done_has_failed_though_its_workers_ended_well() -> None:
+    left = (S.FAILED, "its workers ended and left 5 of 9 items undone")
+    assert fated(Tally({T.SUCCEEDED: 2}), left) == left
+    status, reason = fated(Tally({T.FAILED: 1}, "exit 139"), left)
+    assert (status, reason) == (S.FAILED, f"{left[1]}: exit 139")
+
+
+def test_who_cancels_work_that_is_not_done_gets_a_cancelled_job() -> None:
+    cancelled = Tally({T.CANCELLED: 1}, "cancelled by ada")
+    assert fated(cancelled, (S.FAILED, "left"), Desired.CANCEL) == (S.CANCELLED, "cancelled by ada")
+    assert fated(cancelled, (S.COMPLETED, None), Desired.CANCEL)[0] is S.COMPLETED
+
+
+def test_fate_says_nothing_while_a_task_is_at_work() -> None:
+    assert fated(Tally({T.RUNNING: 1, T.FAILED: 1}), (S.FAILED, "left"))[0] is S.RUNNING

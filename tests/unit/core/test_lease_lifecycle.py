@@ -16,12 +16,14 @@ from crucible.core.lease import (
     Refused,
     TimePassed,
     Unanswered,
+    Unheard,
 )
 from crucible.model.ids import MachineId, NodeId, OrderId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order, OrderCalled, OrderPhase
 from making import FACTS, NO_TOKEN, NOW, POLICY, a_lease, an_order
 
 L = LeasePhase
+FENCED = replace(FACTS, fence=timedelta(minutes=5))
 
 
 def after(lease: Lease, *seen: leases.Observation, at=NOW) -> Lease:
@@ -163,3 +165,29 @@ def test_a_machine_that_its_seller_took_or_that_vanished_was_taken_and_one_we_ga
     closing = after(active, CloseWanted("the task succeeded"))
     assert not after(after(closing, Absent()), Absent(), at=NOW + grace).was_taken
     assert after(after(active, CloseWanted("evicted", True)), Found(machine(MachineState.GONE))).was_taken
+
+
+# --- the fence ------------------------------------------------------------------------------------------
+
+
+def fenced(lease: Lease, since_s: float, facts=FENCED) -> Lease:
+    seen = Unheard(NOW - timedelta(seconds=since_s))
+    return reduce(leases.evolve, leases.decide(lease, seen, NOW, POLICY, facts), lease)
+
+
+def test_a_lease_that_is_given_up_closes_when_its_node_must_have_ended_its_ranks() -> None:
+    closing = after(a_lease(active=True), CloseWanted("silent"))
+    limit_s = (FENCED.fence + POLICY.stop_grace + POLICY.fence_margin).total_seconds()
+    assert fenced(closing, limit_s).phase is L.CLOSING, "not yet"
+    closed = fenced(closing, limit_s + 1)
+    assert closed.phase is L.CLOSED and closed.reason == "silent" and not closed.was_taken
+
+
+def test_without_a_fence_only_the_seller_closes_a_lease() -> None:
+    closing = after(a_lease(active=True), CloseWanted("silent"))
+    assert fenced(closing, 1e6, facts=FACTS).phase is L.CLOSING
+
+
+def test_a_lease_that_is_still_wanted_is_not_closed_by_silence() -> None:
+    """Its task decides first: the node may only be slow."""
+    assert fenced(a_lease(active=True), 1e6).phase is L.ACTIVE

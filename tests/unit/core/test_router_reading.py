@@ -1,6 +1,7 @@
 """What the router can read (C9): any text, however it is written or broken; and what it makes of it."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -337,3 +338,14 @@ def test_every_finding_names_a_line_that_is_there() -> None:
     for finding in read(text).findings:
         assert finding.evidence == lines[finding.line - 1].strip()
         assert finding.why
+
+
+def test_constants_of_another_file_are_not_taken_for_each_other() -> None:
+    widths = [10 + n for n in range(100)]
+    settings = "".join(f"WIDTH_{width} = {width}\n" for width in widths)
+    pairs = list(pairwise(widths))
+    layers = ", ".join(f"nn.Linear(settings.WIDTH_{a}, settings.WIDTH_{b})" for a, b in pairs)
+    text = f"import settings\nfrom torch import nn\nmodel = nn.Sequential({layers})\nloss.backward()\n"
+    files = [SourceFile("train.py", text), SourceFile("settings.py", settings)]
+    found = winners(analyse(files, KNOWN, "train.py").findings)[What.PARAMETERS]
+    assert found.value == sum(a * b + b for a, b in pairs)

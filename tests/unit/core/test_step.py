@@ -1,14 +1,17 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from crucible.core.launch import assign_ranks, command_line, recipe, share
+from crucible.core.launch import assign_ranks, recipe, share
+from crucible.core.launchers.member import program
 from crucible.core.step import View, advance, held_leases
 from crucible.model.attempt import Attempt, AttemptPhase, Outcome, RankState
-from crucible.model.ids import AttemptId
+from crucible.model.ids import AttemptId, JobId, TaskId
 from crucible.model.job import Desired
 from crucible.model.lease import Lease, LeasePhase
+from crucible.model.record import Progress
 from crucible.model.spec import Execution, JobSpec
-from crucible.model.task import Task, TaskPhase
+from crucible.model.sweep import Curve, Objective, Sweep
+from crucible.model.task import Task, TaskPhase, Verdict
 from crucible.model.tree import TaskTree
 from making import FACTS, NOW, POLICY, a_job, a_lease, a_node, a_task, an_attempt, an_order
 
@@ -183,16 +186,16 @@ def test_world_size_counts_processes_and_the_users_words_stay_words() -> None:
     spec = JobSpec(command=("echo", "$(touch /tmp/x); `id`"), execution=Execution(processes_per_node=2))
     tree = look(a_tree(), spec=spec)
     assert tree.attempt is not None
-    launch = recipe(tree.job, spec, tree.attempt, tree.attempt.ranks[3], "file:///c", False, POLICY)
+    launch = recipe(tree.job, tree.task, spec, tree.attempt, tree.attempt.ranks[3], "file:///c", False, POLICY)
     assert launch.argv == ("echo", "$(touch /tmp/x); `id`")
     assert (launch.env["RANK"], launch.env["WORLD_SIZE"], launch.env["LOCAL_RANK"]) == ("3", "4", "1")
     assert (launch.env["NODE_RANK"], launch.env["NNODES"], launch.env["LOCAL_WORLD_SIZE"]) == ("1", "2", "2")
 
 
 def test_the_command_line_follows_from_the_entrypoint() -> None:
-    assert command_line(JobSpec(entrypoint="train.py", args=("-x",))) == ("python", "train.py", "-x")
-    assert command_line(JobSpec(entrypoint="run.sh")) == ("/bin/sh", "run.sh")
-    assert command_line(JobSpec(entrypoint="bin/tool")) == ("./bin/tool",)
+    assert program(JobSpec(entrypoint="train.py", args=("-x",))) == ("python", "train.py", "-x")
+    assert program(JobSpec(entrypoint="run.sh")) == ("/bin/sh", "run.sh")
+    assert program(JobSpec(entrypoint="bin/tool")) == ("./bin/tool",)
 
 
 def test_a_machine_that_the_attempt_does_not_use_is_given_back() -> None:
@@ -230,5 +233,76 @@ def test_a_script_hears_how_long_its_gang_lives() -> None:
     rank = tree.attempt.ranks[0]
     for mean_life_s, said in ((None, None), (5400.4, "5400")):
         attempt = replace(tree.attempt, mean_life_s=mean_life_s)
-        launch = recipe(tree.job, SPEC, attempt, rank, "file:///c", False, POLICY)
+        launch = recipe(tree.job, tree.task, SPEC, attempt, rank, "file:///c", False, POLICY)
         assert launch.env.get("CRUCIBLE_MEAN_LIFE_S") == said
+
+
+# --- trials ---------------------------------------------------------------------------------------
+
+SWEPT = JobSpec(command=("true",), sweep=Sweep(objective=Objective(metric="loss")))
+
+
+def reported(curve: Curve | None, **metrics: float) -> Progress:
+    return Progress(
+        task_id=TaskId("t"), job_id=JobId("j"), attempt_id=AttemptId("a"), at=NOW, metrics=metrics, curve=curve
+    )
+
+
+def ended(
+    tree: TaskTree, progress: Progress | None, spec: JobSpec = SWEPT, outcome: Outcome = Outcome.SUCCEEDED
+) -> Task:
+    assert tree.attempt is not None
+    attempt = replace(tree.attempt, phase=AttemptPhase.ENDED, outcome=outcome)
+    return look(replace(tree, attempt=attempt, progress=progress), spec=spec).task
+
+
+def test_a_trial_that_ends_leaves_its_value_and_its_last_metrics() -> None:
+    task = ended(running(a_tree()), reported(Curve(last=0.5, best=0.1, reports=9), loss=0.5, acc=0.9))
+    assert (task.phase, task.value, task.metrics, task.reason) == (
+        TaskPhase.SUCCEEDED,
+        0.5,
+        {"loss": 0.5, "acc": 0.9},
+        None,
+    )
+
+
+def test_a_trial_without_a_value_says_why() -> None:
+    spoilt = ended(running(a_tree()), reported(Curve(reports=3), loss=float("nan"), acc=0.9))
+    assert (spoilt.value, spoilt.metrics, spoilt.reason) == (None, {"acc": 0.9}, "its loss was no finite number")
+    silent = ended(running(a_tree()), None)
+    assert (silent.phase, silent.value, silent.reason) == (TaskPhase.SUCCEEDED, None, "it reported no loss")
+
+
+def test_a_trial_that_failed_keeps_its_metrics_and_has_no_value() -> None:
+    tree = running(a_tree(failures=9))
+    task = ended(tree, reported(Curve(last=0.5, reports=1), loss=0.5), outcome=Outcome.FAILED)
+    assert (task.phase, task.value, task.metrics) == (TaskPhase.FAILED, None, {"loss": 0.5})
+
+
+def test_a_job_without_an_objective_has_metrics_and_no_value() -> None:
+    task = ended(running(a_tree()), reported(None, loss=0.5), SPEC)
+    assert (task.value, task.metrics, task.reason) == (None, {"loss": 0.5}, None)
+
+
+def given_up(tree: TaskTree, reason: str) -> TaskTree:
+    return replace(tree, task=replace(tree.task, verdict=Verdict.PRUNED, reason=reason))
+
+
+def test_a_trial_that_is_given_up_is_stopped_and_counts_as_done() -> None:
+    tree = look(given_up(running(a_tree()), "stopped early: too bad"))
+    assert tree.attempt is not None
+    assert (tree.attempt.phase, tree.attempt.stop_outcome) == (AttemptPhase.STOPPING, Outcome.CANCELLED)
+    task = ended(tree, reported(Curve(last=0.5, reports=1), loss=0.5), outcome=Outcome.CANCELLED)
+    assert (task.phase, task.verdict, task.value) == (TaskPhase.SUCCEEDED, Verdict.PRUNED, 0.5)
+    assert task.reason == "stopped early: too bad"
+
+
+def test_a_trial_that_came_to_its_end_before_it_was_stopped_was_not_stopped() -> None:
+    tree = given_up(running(a_tree()), "stopped early")
+    task = ended(tree, reported(Curve(last=0.5, reports=1)), outcome=Outcome.SUCCEEDED)
+    assert (task.phase, task.verdict, task.value, task.reason) == (TaskPhase.SUCCEEDED, None, 0.5, None)
+
+
+def test_a_trial_that_is_given_up_and_loses_its_machine_is_not_run_again() -> None:
+    tree = given_up(running(a_tree()), "stopped early")
+    assert ended(tree, None, outcome=Outcome.LOST).phase is TaskPhase.SUCCEEDED

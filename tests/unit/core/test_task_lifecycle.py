@@ -1,4 +1,5 @@
 from datetime import timedelta
+from functools import reduce
 
 import pytest
 
@@ -8,7 +9,7 @@ from crucible.model.ids import AttemptId
 from crucible.model.job import Desired
 from crucible.model.policy import Policy
 from crucible.model.spec import Retry
-from crucible.model.task import TaskEnded, TaskPhase, TaskPlaced, TaskRetried
+from crucible.model.task import TaskEnded, TaskPhase, TaskPlaced, TaskRetried, Verdict
 from making import NOW, POLICY, a_task, an_attempt
 
 RETRY = Retry(limit=3, delay=timedelta(seconds=60), growth=2)
@@ -112,3 +113,27 @@ def test_a_loss_that_left_nothing_counts() -> None:
 def test_what_is_given_up_is_said_where_the_task_is_placed() -> None:
     placed = TaskPlaced(NOW, AttemptId("b"), NOW, "the deadline cannot be kept any more")
     assert tasks.evolve(a_task(), placed).reason == "the deadline cannot be kept any more"
+
+
+# --- what a job takes over from the one it goes on from ---------------------------------------------
+
+
+def test_a_result_is_taken_over_and_not_worked_for_again() -> None:
+    before = a_task(phase=TaskPhase.SUCCEEDED, params={"lr": 1}, value=0.5, metrics={"loss": 0.5}, attempts=3)
+    new = a_task(params={"lr": 1})
+    after = reduce(tasks.evolve, tasks.taken_over(new, before, NOW), new)
+    assert (after.phase, after.value, after.metrics) == (TaskPhase.SUCCEEDED, 0.5, {"loss": 0.5})
+    assert (after.verdict, after.attempts) == (Verdict.REUSED, 0)
+
+
+def test_what_was_stopped_early_stays_so() -> None:
+    before = a_task(phase=TaskPhase.SUCCEEDED, verdict=Verdict.PRUNED, reason="stopped early")
+    after = reduce(tasks.evolve, tasks.taken_over(a_task(), before, NOW), a_task())
+    assert (after.verdict, after.reason) == (Verdict.PRUNED, "stopped early")
+
+
+def test_a_trial_that_did_not_end_goes_on_with_what_it_was_given() -> None:
+    before = a_task(phase=TaskPhase.CANCELLED, params={"lr": 1})
+    after = reduce(tasks.evolve, tasks.taken_over(a_task(), before, NOW), a_task())
+    assert (after.phase, after.params) == (TaskPhase.WAITING, {"lr": 1})
+    assert tasks.taken_over(a_task(), None, NOW) == ()

@@ -14,16 +14,20 @@ from crucible.agent.manifests import StoredManifest as AgentsManifest
 from crucible.core.checkpoint import part_keys, result_key
 from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
+from crucible.engine.crews import Succession
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.outputs import Outputs
 from crucible.engine.reports import Reports
 from crucible.engine.tidying import Tidier
+from crucible.engine.trees import Trees
 from crucible.engine.wakes import Wakes
-from crucible.model.attempt import AttemptEnded, Outcome
+from crucible.model.attempt import Attempt, AttemptEnded, Outcome
 from crucible.model.errors import Forbidden, StorageFailed
 from crucible.model.job import JobStatus, JobStatusChanged
 from crucible.model.policy import Policy
 from crucible.model.storage import parse
+from crucible.model.tree import TaskTree
 from crucible.ports.objects import Signed
 from crucible.ports.store import Store
 from crucible.store import open_store
@@ -36,6 +40,10 @@ from crucible.wire import agent as wire
 from stored import FILES, node_manifest, store
 
 HOUR = timedelta(hours=1)
+
+
+async def nobody(tree: TaskTree, attempt: Attempt) -> Succession:
+    return Succession()
 
 
 class World:
@@ -63,7 +71,9 @@ class World:
             failpoint=lambda name: None,
         )
         self.checkpoints = Checkpoints(self.context)
-        self.tidier = Tidier(self.context, self.checkpoints, Reports(self.context, self.checkpoints).record)
+        outputs = Outputs(self.context, Trees(self.context))
+        reports = Reports(self.context, self.checkpoints, outputs, lambda: None, nobody)
+        self.tidier = Tidier(self.context, self.checkpoints, reports.record, [outputs.tidy])
 
     async def slot(self, family: Family, rank: int = 0) -> wire.SlotReply:
         asked = wire.SlotRequest(attempt_id=family.attempt.id, rank=rank, count=8)

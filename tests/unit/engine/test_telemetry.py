@@ -23,6 +23,7 @@ from crucible.engine.context import Context
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.planner import Knowledge, Planner
+from crucible.engine.sweeps import Sweeps
 from crucible.engine.tasks import JobReconciler
 from crucible.engine.telemetry import Telemetry
 from crucible.engine.wakes import Wakes
@@ -33,8 +34,9 @@ from crucible.model.job import JobStatus
 from crucible.model.offer import Fabric, Market, Offer
 from crucible.model.policy import Policy
 from crucible.model.record import Prediction
-from crucible.model.spec import Constraints, Framework, JobSpec, ModelClass, Resources, Retry, Workload
+from crucible.model.spec import Constraints, Execution, Framework, JobSpec, Mode, ModelClass, Resources, Retry, Workload
 from crucible.model.storage import parse
+from crucible.model.sweep import Search, Sweep
 from crucible.model.task import TaskEnded, TaskPhase
 from crucible.model.units import micro_usd
 from crucible.ports.store import Store
@@ -221,7 +223,7 @@ def test_what_came_of_a_job_is_written_when_it_ends_and_only_once(play: Callable
     async def scene(world: World) -> None:
         job, (task,) = await submitted(world.store, "j", team="mine")
         await world.store.save_prediction(Prediction(job_id=job.id, estimated_hours=2.0))
-        reconciler = JobReconciler(world.context, world.telemetry)
+        reconciler = JobReconciler(world.context, world.telemetry, Sweeps(world.context))
         await reconciler.step(job.id)
         assert (await world.store.prediction(job.id)) == Prediction(job_id=job.id, estimated_hours=2.0)
         _, changes = changed(task, [TaskEnded(world.clock.now(), TaskPhase.CANCELLED, "enough")], tasks.evolve)
@@ -288,10 +290,22 @@ def test_what_fits_nothing_is_refused_every_time(play: Callable[[Scene], None]) 
 
 def test_a_sweep_is_planned_though_it_cannot_be_remembered(play: Callable[[Scene], None]) -> None:
     async def scene(world: World) -> None:
-        spec = replace(SPEC, sweep={"trials": 3, "space": {"lr": [1, 2]}})
+        spec = replace(SPEC, sweep=Sweep(method=Search.LIST, trials=({"lr": 1}, {"lr": 2}, {"lr": 3})))
         first, again = await world.planner.admit(spec), await world.planner.admit(spec)
         assert json.loads(first.text)["tasks"] == 3
         assert again is not first
+
+    play(scene)
+
+
+def test_what_a_crew_buys_is_checked_and_thought_about_once(play: Callable[[Scene], None]) -> None:
+    async def scene(world: World) -> None:
+        tried = Sweep(method=Search.RANDOM, count=3)
+        spec = replace(SPEC, sweep=tried, execution=Execution(mode=Mode.MULTI_TASK))
+        first = await world.planner.scaling(spec, 3, ())
+        assert sum(part.tasks for part in first.buy) == 3
+        assert await world.planner.scaling(replace(spec, name="other"), 3, []) is first
+        assert await world.planner.scaling(spec, 2, ()) is not first
 
     play(scene)
 
@@ -307,11 +321,14 @@ def test_planning_never_sees_what_is_left_out() -> None:
         "setup": ("pip install x",),
         "env": {"A": "b"},
         "volumes": {"/data": "x"},
+        "inputs": {"weights": "tree://x"},
         "model": None,
         "retry": Retry(limit=9),
         "timeout": timedelta(hours=1),
         "priority": 7,
         "project": "p",
+        "template": "t",
+        "given": {"lr": 0.1},
     }
     assert set(full) == set(UNSEEN)
     spec = replace(SPEC, **full)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from crucible.core.gpu_names import model_name
 from crucible.providers.local import LocalProvider
-from crucible.providers.local.gpus import Detection, Gpu, detect_gpus, model_name, parse
+from crucible.providers.local.gpus import Detection, Gpu, detect_gpus, parse
 from crucible.providers.local.stock import offers_of, stocks
 
 EIGHT = "\n".join(f"{i}, NVIDIA H100 80GB HBM3, 81559" for i in range(8))

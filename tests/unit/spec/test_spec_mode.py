@@ -35,5 +35,6 @@ def test_other_training_may_be_spread(framework: str) -> None:
 
 @pytest.mark.parametrize("job_type", INDEPENDENT)
 def test_the_mode_of_a_loaded_spec_is_chosen(job_type: str) -> None:
-    assert load(f"job: {{type: {job_type}, command: x}}").spec.execution.mode is Mode.MULTI_TASK
+    sweep = ", sweep: {parameters: {lr: [1]}}" if job_type == "hpo" else ""
+    assert load(f"job: {{type: {job_type}, command: x{sweep}}}").spec.execution.mode is Mode.MULTI_TASK
     assert load("job: {framework: horovod, command: x}").spec.execution.mode is Mode.SINGLE_CLUSTER

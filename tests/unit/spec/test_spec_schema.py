@@ -93,6 +93,16 @@ def test_good_specs_are_good_by_the_schema(path: Path) -> None:
         "command: x\n  constraints: {providers: []}",
         "command: x\n  constraints: {max_price_per_hour: -1}",
         "command: x\n  constraints: {strategy: best}",
+        "command: x\n  sweep: {method: annealing}",
+        "command: x\n  sweep: {parameters: {lr: {min: 1}}}",
+        "command: x\n  sweep: {parameters: {}}",
+        "command: x\n  sweep: {parameters: {a b: [1]}}",
+        "command: x\n  sweep: {parameters: {lr: [1]}, trials: 0}",
+        "command: x\n  sweep: {parameters: {lr: [1]}, trials: []}",
+        "command: x\n  sweep: {parameters: {lr: [1]}, trials: 100001}",
+        "command: x\n  sweep: {parameters: {lr: [1]}, objective: {goal: minimize}}",
+        "command: x\n  evaluation: {models: [a]}",
+        "command: x\n  shards: {size: 1}",
     ],
 )
 def test_simple_slips_are_found_by_both(lines: str) -> None:
@@ -101,21 +111,37 @@ def test_simple_slips_are_found_by_both(lines: str) -> None:
     assert not is_valid_by_schema(text)
 
 
-def nested(path: str, line: str) -> str:
-    """A spec with `line` in the mapping at `path`."""
-    parts = path.split(".")
-    runs = path == "job" and line.startswith(("command:", "entrypoint:", "model:", "steps:", "template:"))
-    text = "job:\n" if runs else "job:\n  template: t\n"
-    for depth, part in enumerate(parts[1:], 1):
-        text += "  " * depth + f"{part}:\n"
-    if parts[-1] == "model" and not line.startswith("plugin"):
-        text += "  " * len(parts) + "plugin: p\n"
-    return text + "  " * len(parts) + line + "\n"
+def nested(path: str, line: str = "") -> str:
+    """A spec with `line` in the mapping at `path`, and with what that mapping must have besides."""
+    text = "".join("  " * depth + f"{part}:\n" for depth, part in enumerate(path.split(".")))
+    if path != "job":
+        text = text.replace("job:\n", "job:\n  template: t\n", 1)
+    lines = [*needed(path, line.partition(":")[0]), *([line] if line else [])]
+    return text + "".join("  " * (path.count(".") + 1) + each + "\n" for each in lines or ["{}"])
+
+
+def needed(path: str, name: str) -> list[str]:
+    """Lines that the mapping must have beside the field `name`."""
+    group = groups()[path]
+    found = [field.sample for field in group.fields if field.is_required and field.name != name]
+    if group.one_of and name not in group.one_of:
+        found.append("template: t" if path == "job" else group.by_name[group.one_of[0]].sample)
+    return found
+
+
+# What the rules between fields ask for beside a sample.
+BESIDE = {
+    "job.resources.requires_multi_node": "    gpus: 2\n",
+    "job.execution.min_nodes": "  framework: pytorch_ddp\n",
+    "job.execution.max_nodes": "  framework: pytorch_ddp\n",
+    "job.volumes": "  image: busybox\n",
+    "job.sweep.parameters": "    method: random\n",
+}
 
 
 @pytest.mark.parametrize(("path", "field"), FIELDS, ids=lambda v: v.name if isinstance(v, Field) else "")
 def test_every_sample_in_the_table_is_valid(path: str, field: Field) -> None:
-    text = nested(path, field.sample + ("\n    gpus: 2" if field.name == "requires_multi_node" else ""))
+    text = nested(path, field.sample) + BESIDE.get(f"{path}.{field.name}", "")
     assert load(text).spec
     assert is_valid_by_schema(text)
 
@@ -126,7 +152,7 @@ def test_every_sample_in_the_table_is_valid(path: str, field: Field) -> None:
     ids=lambda v: v.name if isinstance(v, Field) else "",
 )
 def test_the_defaults_in_the_table_are_those_of_the_model(path: str, field: Field) -> None:
-    assert load(nested(path, f"{field.name}: {written(field.default)}")).spec == load("job: {template: t}").spec
+    assert load(nested(path, f"{field.name}: {written(field.default)}")).spec == load(nested(path)).spec
 
 
 def test_every_field_says_what_it_is_for() -> None:

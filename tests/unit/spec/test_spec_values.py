@@ -242,9 +242,9 @@ def test_flags_take_the_words_of_yaml(written: str, value: bool) -> None:
 
 
 def test_names_of_the_user_are_text_too() -> None:
-    spec = job("env: {NULL: a, yes: b, on: c}\n  sweep: {null: 1, 010: 2, no: {~: 3}}")
+    spec = job("env: {NULL: a, yes: b, on: c}\n  sharing: {null: 1, 010: 2, no: {~: 3}}")
     assert spec.env == {"NULL": "a", "yes": "b", "on": "c"}
-    assert spec.sweep == {"null": 1, "010": 2, "no": {"~": 3}}
+    assert spec.sharing == {"null": 1, "010": 2, "no": {"~": 3}}
 
 
 def test_a_command_is_text_for_the_shell_or_a_list_of_words() -> None:
@@ -381,13 +381,13 @@ def test_a_spec_has_at_most_256_kib(size: int) -> None:
 
 def test_aliases_stand_for_whole_values_up_to_64_times() -> None:
     def text(count: int) -> str:
-        return "job: {command: x, sweep: {a: &a 1, b: [" + ", ".join(["*a"] * count) + "]}}"
+        return "job: {command: x, sharing: {a: &a 1, b: [" + ", ".join(["*a"] * count) + "]}}"
 
-    assert load(text(64)).spec.sweep == {"a": 1, "b": [1] * 64}
+    assert load(text(64)).spec.sharing == {"a": 1, "b": [1] * 64}
     assert "more than 64 aliases" in problems(text(65))[0]["message"]
 
 
 def test_an_alias_may_not_hide_depth() -> None:
     deep = "[" * 20 + "1" + "]" * 20
-    text = "job: {command: x, sweep: {a: &a " + deep + ", b: " + "[" * 15 + "*a" + "]" * 15 + "}}"
+    text = "job: {command: x, sharing: {a: &a " + deep + ", b: " + "[" * 15 + "*a" + "]" * 15 + "}}"
     assert "nested deeper than 32" in problems(text)[0]["message"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crucible.cli import exits
-from crucible.cli.options import example, job_argument, with_output
+from crucible.cli.options import example, job_argument, task_option, with_output
 from crucible.cli.output import Out
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def checkpoints() -> None:
     LIST, epilog=example("crucible checkpoints ls resnet50", "crucible checkpoints ls b6b0d3d6 -o json")
 )
 @job_argument
+@task_option
 @with_output
-def list_checkpoints(out: Out, job: str) -> None:
+def list_checkpoints(out: Out, job: str, task: int | None) -> None:
     """Those a job has written, and those it continues from."""
     from datetime import UTC, datetime
 
@@ -51,7 +52,7 @@ def list_checkpoints(out: Out, job: str) -> None:
     from crucible.cli.views.records import checkpoint_table
 
     with connect(out) as client:
-        found = client.checkpoints(find_job(client, job))
+        found = client.checkpoints(find_job(client, job), task=task)
     out.show({"items": found}, lambda: checkpoint_table(found, datetime.now(UTC), out.width))
     if not found and not out.is_for_programs:
         out.note("no checkpoint yet")
@@ -63,15 +64,16 @@ def list_checkpoints(out: Out, job: str) -> None:
 @job_argument
 @click.argument("step", type=click.IntRange(0), required=False)
 @click.option("-d", "--dir", "folder", default=".", metavar="DIR", help="Below this folder.  [default: this one]")
+@task_option
 @with_output
-def get(out: Out, job: str, step: int | None, folder: str) -> None:
+def get(out: Out, job: str, step: int | None, folder: str, task: int | None) -> None:
     """Fetch one into a new folder, the newest if no STEP is given; every byte is checked."""
     from crucible.cli.session import connect, find_job
 
     with connect(out) as client:
         job_id = find_job(client, job)
-        wanted = newest(client, job_id) if step is None else step
-        path = client.get_checkpoint(job_id, wanted, folder)
+        wanted = newest(client, job_id, task) if step is None else step
+        path = client.get_checkpoint(job_id, wanted, folder, task=task)
     out.show({"step": wanted, "path": path}, lambda: [path])
 
 
@@ -119,10 +121,10 @@ def rm(out: Out, job: str, steps: tuple[int, ...]) -> None:
         out.show({"removed": list(steps)}, list)
 
 
-def newest(client: "Client", job_id: str) -> int:
+def newest(client: "Client", job_id: str, task: int | None = None) -> int:
     from crucible.model.errors import NotFound
 
-    found = client.checkpoints(job_id)
+    found = client.checkpoints(job_id, task=task)
     if not found:
         raise NotFound(f"job {job_id} has no checkpoint yet")
     return found[-1]["step"]

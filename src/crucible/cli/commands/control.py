@@ -39,13 +39,20 @@ def release(out: Out, jobs: tuple[str, ...]) -> int:
     return _each(out, jobs, "released", lambda client, job_id: client.release(job_id))
 
 
-@click.command(epilog=example("crucible retry b6b0d3d6", "crucible retry b6b0d3d6 -f"))
+@click.command(
+    epilog=example("crucible retry b6b0d3d6", "crucible retry b6b0d3d6 -f", "crucible retry nightly --from train")
+)
 @job_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the new job's log.")
+@click.option("--from", "from_step", metavar="STEP", help="Of a workflow: that step and what comes after it.")
 @with_output
-def retry(out: Out, job: str, follow: bool) -> int:
-    """Run a finished job again from the start, as a new job."""
-    return _again(out, job, follow, lambda client, job_id: client.retry(job_id))
+def retry(out: Out, job: str, follow: bool, from_step: str | None) -> int:
+    """Run a finished job again from the start, as a new job.
+
+    A workflow runs what did not succeed: steps whose job and inputs are the same are not run again. With --from, that
+    step and all after it are run, and the results of the others are taken over.
+    """
+    return _again(out, job, follow, lambda client, job_id: client.retry(job_id, from_step=from_step))
 
 
 @click.command(epilog=example("crucible resume b6b0d3d6", "crucible resume b6b0d3d6 -f"))

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crucible.cli.options import example, job_argument, with_output
+from crucible.cli.options import example, job_argument, task_option, with_output
 from crucible.cli.output import Out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from crucible.client.api import Client
+    from crucible.client.shapes import LogRecord
 
 
 def since_when(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -27,7 +30,13 @@ def since_when(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 @click.command(
-    epilog=example("crucible logs -f resnet50", "crucible logs b6b0d3d6 --tail 50", "crucible logs b6b0d3d6 --previous")
+    epilog=example(
+        "crucible logs -f resnet50",
+        "crucible logs b6b0d3d6 --tail 50",
+        "crucible logs b6b0d3d6 --previous",
+        "crucible logs nightly --step train",
+        "crucible logs ring-sweep --task 11",
+    )
 )
 @job_argument
 @click.option("-f", "--follow", is_flag=True, help="Stay until the job has ended; Ctrl-C leaves it running.")
@@ -36,6 +45,8 @@ def since_when(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Only that rank.")
 @click.option("--attempt", type=click.IntRange(0), metavar="N", help="Only that attempt; the first is 0.")
 @click.option("--previous", is_flag=True, help="Only the attempt before the newest.")
+@task_option
+@click.option("--step", metavar="NAME", help="Of a workflow: only that step; otherwise one after the other.")
 @click.option("--timestamps", is_flag=True, help="Begin each line with its time.")
 @with_output
 def logs(
@@ -47,6 +58,8 @@ def logs(
     rank: int | None,
     attempt: int | None,
     previous: bool,
+    task: int | None,
+    step: str | None,
     timestamps: bool,
 ) -> None:
     """Print or follow what a job wrote.
@@ -55,22 +68,52 @@ def logs(
     """
     from crucible.cli.logprint import LogPrinter
     from crucible.cli.session import connect, find_job
+    from crucible.cli.step_logs import StepLogs
     from crucible.cli.watching import count_ranks, leaving
 
     if previous and attempt is not None:
         raise click.UsageError("--previous and --attempt exclude each other")
     with connect(out) as client:
-        job_id = find_job(client, job)
-        wanted = _previous(client, job_id) if previous else attempt
-        records = client.logs(
-            job_id, follow=follow, tail=tail, since=since, rank=rank, attempt=wanted, on_trouble=out.trouble
-        )
-        ranks = (lambda: 1) if rank is not None else (lambda: count_ranks(client, job_id))
-        printer = LogPrinter(out, ranks=ranks, has_times=timestamps, is_live=follow)
-        with leaving(out, job_id):
+
+        def show(of_job: str, records: "Iterator[LogRecord]") -> None:
+            ranks = (lambda: 1) if rank is not None else (lambda: count_ranks(client, of_job))
+            printer = LogPrinter(out, ranks=ranks, has_times=timestamps, is_live=follow)
             for record in records:
                 out.record(record) if out.is_for_programs else printer.print(record)
             printer.end()
+
+        job_id = find_job(client, job)
+        steps = StepLogs(out, client, job_id)
+        if step is None and _is_workflow(client, job_id, tail, since, rank, attempt, previous, task):
+            with leaving(out, job_id):
+                steps.print(show, is_followed=follow)
+            return
+        job_id = job_id if step is None else steps.job_of(step)
+        wanted = _previous(client, job_id) if previous else attempt
+        with leaving(out, job_id):
+            show(
+                job_id,
+                client.logs(
+                    job_id,
+                    follow=follow,
+                    tail=tail,
+                    since=since,
+                    rank=rank,
+                    attempt=wanted,
+                    task=task,
+                    on_trouble=out.trouble,
+                ),
+            )
+
+
+def _is_workflow(client: "Client", job_id: str, *options: object) -> bool:
+    from crucible.model.errors import InvalidRequest
+
+    if not client.job(job_id).get("steps"):
+        return False
+    if any(option not in (None, False) for option in options):
+        raise InvalidRequest(f"job {job_id} is a workflow: say which step's log is meant, with --step NAME")
+    return True
 
 
 def _previous(client: "Client", job_id: str) -> int:

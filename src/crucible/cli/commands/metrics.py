@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crucible.cli.options import example, job_argument, with_output
+from crucible.cli.options import example, job_argument, task_option, with_output
 from crucible.cli.output import Out
 
 if TYPE_CHECKING:
@@ -23,35 +23,36 @@ REFRESH_S = 1.0
 @job_argument
 @click.option("-w", "--watch", is_flag=True, help="Stay until the job has ended.")
 @click.option("--tail", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="The last N rows.")
+@task_option
 @with_output
-def metrics(out: Out, job: str, watch: bool, tail: int) -> None:
+def metrics(out: Out, job: str, watch: bool, tail: int, task: int | None) -> None:
     """What a job measured: loss, accuracy, speed."""
     from crucible.cli.session import connect, find_job
 
     with connect(out) as client:
         job_id = find_job(client, job)
         if watch:
-            _watch(out, client, job_id, tail)
+            _watch(out, client, job_id, tail, task)
             return
-        points = read_all(client, job_id)
+        points = read_all(client, job_id, task)
     out.show({"items": points}, lambda: _draw(out, points[-tail:]))
     if not points and not out.is_for_programs:
         out.note("nothing measured yet; a script writes with crucible.train.log(step, loss=…)")
 
 
-def read_all(client: "Client", job_id: str, offset: int = 0) -> "list[MetricPoint]":
+def read_all(client: "Client", job_id: str, task: int | None = None, offset: int = 0) -> "list[MetricPoint]":
     points: list[MetricPoint] = []
     while True:
-        page = client.metrics(job_id, offset=offset)
+        page = client.metrics(job_id, offset=offset, task=task)
         points += page["items"]
         if not page["items"] or page.get("next_offset", offset) == offset:
             return points
         offset = page["next_offset"]
 
 
-def _watch(out: Out, client: "Client", job_id: str, tail: int) -> None:
+def _watch(out: Out, client: "Client", job_id: str, tail: int, task: int | None) -> None:
     if not out.is_terminal or out.is_for_programs:
-        _stream(out, client, job_id)
+        _stream(out, client, job_id, task)
         return
     from crucible.cli.screen import last_lines
     from crucible.client.following import Patience
@@ -60,14 +61,14 @@ def _watch(out: Out, client: "Client", job_id: str, tail: int) -> None:
     with last_lines(sys.stdout) as draw:
         while True:
             is_over = patience.insist(lambda: client.is_over(job_id))
-            points = patience.insist(lambda: read_all(client, job_id))
+            points = patience.insist(lambda: read_all(client, job_id, task))
             draw(_draw(out, points[-tail:]))
             if is_over:
                 return
             time.sleep(REFRESH_S)
 
 
-def _stream(out: Out, client: "Client", job_id: str) -> None:
+def _stream(out: Out, client: "Client", job_id: str, task: int | None) -> None:
     """A pipe gets every point once, as it comes."""
     from crucible.client.following import Patience
 
@@ -75,7 +76,7 @@ def _stream(out: Out, client: "Client", job_id: str) -> None:
     offset = 0
     while True:
         is_over = patience.insist(lambda: client.is_over(job_id))
-        page = patience.insist(partial(client.metrics, job_id, offset=offset))
+        page = patience.insist(partial(client.metrics, job_id, offset=offset, task=task))
         for point in page["items"]:
             out.record(point)
         offset = page.get("next_offset", offset)

@@ -39,4 +39,5 @@ def plan(out: Out, file: str, strategy: str | None, why_not: str | None, **overr
     with connect(out) as client:
         made = client.plan(job.text, strategy=strategy, why_not=why_not)
     out.show(made, lambda: plan_lines(made, width=out.width, tick=out.symbol("✓", "*")))
-    return exits.OK if made["chosen"] else exits.NO_OFFER
+    is_possible = all(step["chosen"] for step in made["steps"]) if made.get("steps") else made["chosen"]
+    return exits.OK if is_possible else exits.NO_OFFER

@@ -12,16 +12,17 @@ STATUSES = ("pending", "scheduled", "provisioning", "running", "checkpointing", 
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that have ended.")
 @click.option("-w", "--watch", is_flag=True, help="Stay, and show what changes; Ctrl-C leaves.")
 @click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these; may be given again.")
+@click.option("--all-jobs", "with_steps", is_flag=True, help="Also jobs that work for steps of workflows.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
 @with_output
-def ps(out: Out, everything: bool, watch: bool, status: tuple[str, ...], limit: int) -> None:
+def ps(out: Out, everything: bool, watch: bool, status: tuple[str, ...], with_steps: bool, limit: int) -> None:
     """List jobs: those that wait or run, newest first."""
     from crucible.cli.listing import Listing, show, watch_changes, watch_screen
     from crucible.cli.session import connect
 
     wanted = status or (() if everything else STATUSES[:5])
     with connect(out) as client:
-        listing = Listing(client, wanted, limit)
+        listing = Listing(client, wanted, limit, with_steps)
         if not watch:
             show(out, listing.read(), is_everything=everything or bool(status))
         elif out.is_terminal and not out.is_for_programs:

@@ -1,7 +1,7 @@
 """From a job file to a running job."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,38 +55,56 @@ def submit(out: Out, file: str, name: str | None, yes: bool, detach: bool, **ove
     Ctrl-C leaves the job running and says how to come back. The exit code is the job's: 0 completed, 100 failed,
     103 cancelled. With -o json or yaml the finished job is printed in place of its log.
     """
+    return run(out, prepare(out, file, overrides), name=name, is_agreed=yes, is_followed=not detach)
+
+
+def run(out: Out, job: "JobFile", *, name: str | None, is_agreed: bool, is_followed: bool) -> int:
     from crucible.cli.handover import hand_over
     from crucible.cli.session import connect
     from crucible.client.package import what_to_pack
 
-    job = prepare(out, file, overrides)
     source = what_to_pack(job.folder, job.spec)  # a file that is missing is said before anything is asked or started
     with connect(out) as client:
         if not out.quiet and not out.is_for_programs:
             show_plan(out, client, job)
-            if not yes and not agrees():
+            if not is_agreed and not agrees():
                 out.note("nothing was submitted")
                 return exits.ERROR
         made = send(out, client, job, name, source)
-    return hand_over(out, made, is_followed=not detach)
+    return hand_over(out, made, is_followed=is_followed)
 
 
 def prepare(out: Out, file: str, overrides: dict[str, Any]) -> "JobFile":
     """The file, checked, with the options of the command line in its text."""
     from crucible.cli import jobfile
-    from crucible.cli.overrides import Overrides, apply, parse_env
+    from crucible.cli.templating import resolved
 
-    try:
-        wanted = Overrides(**{**overrides, "env": parse_env(overrides["env"])}).values()
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--env") from None
-    job = jobfile.read(file)
+    wanted = wishes(overrides)
+    return changed(out, resolved(out, jobfile.read(file)), wanted)
+
+
+def changed(out: Out, job: "JobFile", wanted: "Mapping[tuple[str, ...], int | float | str | bool]") -> "JobFile":
+    """With what the command line says; warnings are told."""
+    from dataclasses import replace
+
+    from crucible.cli import jobfile
+    from crucible.cli.overrides import apply
+
     if wanted:
-        job = jobfile.parse(file, apply(job.text, wanted))
-        out.note(f"the text that is sent differs from {file}: {', '.join('.'.join(path) for path in wanted)}")
+        job = replace(jobfile.parse(job.name, apply(job.text, wanted)), root=job.root)
+        out.note(f"the text that is sent differs from {job.name}: {', '.join('.'.join(path) for path in wanted)}")
     for warning in job.warnings:
         out.note(f"warning: {warning.field}: {warning.message}" + (f" ({warning.hint})" if warning.hint else ""))
     return job
+
+
+def wishes(overrides: dict[str, Any]) -> "dict[tuple[str, ...], int | float | str | bool]":
+    from crucible.cli.overrides import Overrides, parse_env
+
+    try:
+        return Overrides(**{**overrides, "env": parse_env(overrides["env"])}).values()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--env") from None
 
 
 def show_plan(out: Out, client: "Client", job: "JobFile") -> None:
@@ -104,7 +122,7 @@ def agrees() -> bool:
 
 
 def send(out: Out, client: "Client", job: "JobFile", name: str | None, source: "Path | None") -> "Submitted":
-    digest = None if source is None else ship(out, client, source, job.spec.entrypoint)
+    digest = None if source is None else ship(out, client, source, job)
     try:
         return client.submit(name, job.text, code_digest=digest)
     except KeyboardInterrupt:
@@ -112,12 +130,16 @@ def send(out: Out, client: "Client", job: "JobFile", name: str | None, source: "
         raise
 
 
-def ship(out: Out, client: "Client", source: "Path", entrypoint: str | None) -> str:
+def ship(out: Out, client: "Client", source: "Path", job: "JobFile") -> str:
     """Pack the code and send it, unless the server has it already; returns its digest."""
-    from crucible.cli.wording import plural, size
-    from crucible.client.package import pack
+    from pathlib import Path
 
-    with pack(source, entrypoint) as package:
+    from crucible.cli.wording import plural, size
+    from crucible.client.package import pack, pack_workflow
+
+    is_workflow = bool(job.spec.steps)
+    made = pack_workflow(source, job.spec, Path(job.name)) if is_workflow else pack(source, job.spec.entrypoint)
+    with made as package:
         if not client.has_package(package.digest):
             out.note(f"sending {plural(package.file_count, 'file')}, {size(package.size)}")
             with package.path.open("rb") as file:

@@ -6,6 +6,7 @@ from datetime import datetime
 from crucible.cli import wording
 from crucible.cli.table import Column, Row, draw, pairs, printable
 from crucible.cli.views.accuracy import against_estimate
+from crucible.cli.views.shards import items_line
 from crucible.client.shapes import Attempt, JobBrief, JobView
 
 # An id begins with the millisecond it was made in: this much of it tells a person's jobs apart, and commands take it in
@@ -102,7 +103,9 @@ def gpus(job: JobView) -> str:
 
 
 def progress(job: JobView) -> str:
-    said = job.get("progress")
+    counts, said = job.get("shards"), job.get("progress")
+    if counts:
+        return items_line(counts)
     if not said:
         return wording.NONE
     step, total = said.get("step"), said.get("total_steps")
@@ -120,8 +123,8 @@ def cost(job: JobView) -> str:
 def _owner(job: JobView) -> list[tuple[str, str]]:
     labels = (("User", "user_id"), ("Team", "team"), ("Project", "project"), ("Priority", "priority"))
     owner = [(label, printable(str(job.get(key)))) for label, key in labels if job.get(key)]
-    origin = job.get("origin")
-    return [*owner, ("Continues", str(origin))] if origin else owner
+    links = (("Continues", "origin"), ("Works for", "parent"))
+    return [*owner, *((label, str(job.get(key))) for label, key in links if job.get(key))]
 
 
 def attempt_table(attempts: Sequence[Attempt], now: datetime) -> list[str]:

@@ -16,6 +16,8 @@ WIDE = 110
 
 def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓", is_for_submit: bool = False) -> list[str]:
     """`is_for_submit`: the tick stands at what would really be bought."""
+    if plan.get("steps"):
+        return _workflow_lines(plan, width, is_for_submit)
     ticked = plan.get("runnable") if is_for_submit and "runnable" in plan else plan["chosen"]
     others = [one for one in (*plan["alternatives"], *plan.get("others", ())[:SHOWN_OTHERS]) if one != ticked]
     if is_for_submit and plan["chosen"] not in (None, ticked):
@@ -39,6 +41,24 @@ def plan_lines(plan: Plan, *, width: int | None, tick: str = "✓", is_for_submi
         *_rejections(plan["rejections"]),
         *(_why_not(one) for one in plan.get("why_not", ())),
         *(f"note: {printable(note)}" for note in plan.get("notes", ())),
+        *(f"warning: {printable(w)}" for w in plan.get("warnings", ())),
+    ]
+
+
+def _workflow_lines(plan: Plan, width: int | None, is_for_submit: bool) -> list[str]:
+    """What each step would run on, and what all of them would cost."""
+    named = ("runnable", "chosen") if is_for_submit else ("chosen",)
+    steps = [(step, next((step[name] for name in named if step.get(name)), None)) for step in plan["steps"]]
+    rows = [
+        [step["name"], *(_timed_row(one, True) if one else ["", "", "", "", "", step.get("reason") or "nothing fits"])]
+        for step, one in steps
+    ]
+    costs = [float(one["estimated_cost_usd"]) for _, one in steps if one and one.get("estimated_cost_usd") is not None]
+    unknown = len(steps) - len(costs)
+    total = f"total {wording.money(sum(costs))}" if not unknown else f"of {unknown} nobody knows what it costs"
+    return [
+        *draw((Column("STEP", shrinks=True), *_TIMED[1:]), rows, width),
+        f"{wording.plural(len(steps), 'step')}, {total}",
         *(f"warning: {printable(w)}" for w in plan.get("warnings", ())),
     ]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crucible.core.rules import OWN
+from crucible.core.cost import OWN
 from crucible.model.backends import backend_name
 from crucible.model.offer import Market
 

@@ -55,22 +55,22 @@ class Evaluator:
     def __init__(self, code: "Code") -> None:
         self._code = code
         self._left = STEPS
-        self._known: dict[int, Known | None] = {}  # by the node, where no parameters are given
+        self._known: dict[ast.expr, Known | None] = {}  # by the node, which it keeps, where no parameters are given
 
     def value(
         self, node: ast.expr | None, scope: Scope, given: Arguments | None = None, depth: int = 0
     ) -> Known | None:
         """`given` are values of parameters, when a call is followed."""
         look = _LOOKS.get(type(node))
-        if look is None or depth > DEPTH or self._left <= 0:
+        if node is None or look is None or depth > DEPTH or self._left <= 0:
             return None
-        if not given and id(node) in self._known:
-            return self._known[id(node)]
+        if not given and node in self._known:
+            return self._known[node]
         self._left -= 1
         if given:
             return look(self, node, scope, given, depth + 1)
-        self._known[id(node)] = None  # what depends on itself is unknown
-        self._known[id(node)] = known = look(self, node, scope, {}, depth + 1)
+        self._known[node] = None  # what depends on itself is unknown
+        self._known[node] = known = look(self, node, scope, {}, depth + 1)
         return known
 
     def number(self, node: ast.expr | None, scope: Scope, given: Arguments | None = None) -> Known | None:

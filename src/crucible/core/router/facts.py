@@ -119,7 +119,7 @@ def collect(unit: Unit) -> Facts:
 class _Walk:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._targets: dict[int, str] = {}
+        self._targets: dict[ast.expr, str] = {}
         self._is_repeated = False
 
     def over(self, tree: ast.Module) -> None:
@@ -160,7 +160,7 @@ class _Walk:
             self._facts.imports.append(Import(full, alias.asname or alias.name, site))
 
     def call(self, node: ast.Call, scope: Scope) -> None:
-        self._facts.calls.append(Call(node, scope, self._targets.get(id(node), ""), self._is_repeated))
+        self._facts.calls.append(Call(node, scope, self._targets.get(node, ""), self._is_repeated))
         for name, value, origin in _options(node):
             self._facts.named[name].append(Named(value, scope, origin))
 
@@ -225,7 +225,7 @@ class _Walk:
 
     def _name_call(self, value: ast.expr, name: str) -> None:
         if isinstance(value, ast.Call):
-            self._targets[id(value)] = name
+            self._targets[value] = name
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

@@ -144,11 +144,13 @@ class MachineFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def boot_file(record: Record, boot: Boot, address: str, server_file: Path | None) -> dict[str, Any]:
+def boot_file(record: Record, boot: Boot, address: str, server_file: Path | None, cache: Path) -> dict[str, Any]:
+    """`cache` outlives machines: environments and datasets that one has brought, the next ones find."""
     group = parent_for_ranks()
     return {
         "servers": list(boot.servers),
         "server_file": str(server_file) if server_file else None,
+        "cache": str(cache),
         "enrolment_token": boot.enrolment_token,
         "order_id": record.order_id,
         "machine_id": record.id,

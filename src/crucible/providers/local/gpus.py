@@ -6,16 +6,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crucible.core.gpu_names import model_name
+
 QUERY = ("nvidia-smi", "--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits")
 # nvidia-smi answers within a second, or hangs on a broken driver.
 TIMEOUT_S = 5.0
 # Sixteen GPUs fill about a kibibyte.
 MAX_ANSWER_BYTES = 64 << 10
-
-# Words of the maker that are not part of the model.
-BRANDS = frozenset({"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "GRAPHICS", "DEVICE"})
-# Families whose number alone means nothing: "RTX 4090".
-FAMILIES = frozenset({"RTX", "GTX", "TITAN"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +54,6 @@ def parse(answer: str) -> Detection:
     if len({gpu.index for gpu in gpus}) != len(gpus):
         return Detection((), "nvidia-smi gave one number to two GPUs")
     return Detection(tuple(gpus), None if gpus else "nvidia-smi lists no GPU")
-
-
-def model_name(full: str) -> str:
-    """The name people use: "NVIDIA A100-SXM4-80GB" is A100, "NVIDIA GeForce RTX 4090" is RTX4090."""
-    words = [word for word in full.replace("-", " ").split() if word.upper() not in BRANDS]
-    if len(words) > 1 and words[0].upper() in FAMILIES:
-        return (words[0] + words[1]).upper()
-    return words[0].upper() if words else full
 
 
 def ask(argv: Sequence[str], timeout_s: float) -> bytes:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from crucible.model.ids import MachineId, OrderId
 from crucible.model.lease import Machine, MachineState
-from crucible.providers.local import processes
+from crucible.providers.local import containers, processes
 from crucible.providers.local.folder import Ending, MachineFolder
 
 ADDRESS = "127.0.0.1"
@@ -57,6 +57,7 @@ class Life:
             self._signal_agent(folder, signal.SIGKILL)
         if not self._kill(folder):
             return False
+        containers.remove_left(folder.path)
         folder.remove()
         return True
 
@@ -66,6 +67,7 @@ class Life:
             return machine(folder, MachineState.STOPPING if is_deleted else MachineState.RUNNING)
         if not self._kill(folder):
             return machine(folder, MachineState.STOPPING, "processes that its agent left behind are being killed")
+        containers.remove_left(folder.path)
         said = folder.exit_reason() or ("deleted" if is_deleted else "its agent ended")
         return machine(folder, MachineState.GONE, self._end(folder, said).reason)
 

@@ -14,6 +14,8 @@ from crucible.providers.local.folder import MachineFolder, Record, boot_file
 from crucible.providers.local.life import ADDRESS, Life
 
 PROVIDER = "local"
+# Beside the machines, and shared by them.
+CACHE = "cache"
 
 
 def machine_id(order: Order, index: int) -> MachineId:
@@ -29,6 +31,7 @@ class Purchases:
         self._agent = agent
         self._python = python
         self._server_file = server_file
+        self._cache = machines.parent / CACHE
         self._life = life
 
     def find(self, order: Order, folders: Collection[MachineFolder]) -> dict[int, MachineFolder] | None:
@@ -53,7 +56,7 @@ class Purchases:
             for index in range(order.count):
                 mine = devices[index * order.gpus : (index + 1) * order.gpus]
                 record = Record(machine_id(order, index), order.id, index, order.count, order.gpus, mine, now)
-                boot_json = boot_file(record, boot, ADDRESS, self._server_file)
+                boot_json = boot_file(record, boot, ADDRESS, self._server_file, self._cache)
                 made[index] = MachineFolder.make(self._machines / record.id, record, boot_json)
         except OSError:
             self._undo(made.values())

@@ -1,0 +1,1 @@
+"""Other computers over SSH: connections that are kept, host keys that are checked, errors in our words."""
