@@ -117,7 +117,7 @@ def test_a_gang_that_loses_a_host_to_kill_9_ends_with_the_same_weights(site: Sit
     job = ddp(site)
     victim, healthy = site.host_of(job, 1), site.host_of(job, 0)
     site.hosts.kill(victim)
-    site.wait(job, "the other noticed", lambda: site.attempts(job)[0]["ranks"][0]["exit_code"] not in (None, 0))
+    site.wait(job, "the other has ended", lambda: site.attempts(job)[0]["ranks"][0]["ended_at"] is not None)
     site.hosts.start(victim)
     hurry(site)
     site.wait(job, "it goes on", lambda: len(begun(site, job)) > 1)

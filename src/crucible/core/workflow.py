@@ -88,7 +88,7 @@ def turned(job: Job, part: Part, parts: Mapping[str, Part], now: datetime) -> tu
     why = unmet(part.step, needed, parts)
     if why is not None:
         return (TaskEnded(now, TaskPhase.CANCELLED, why, verdict=Verdict.SKIPPED),)
-    if task.deadline_at is None and not any(one.is_open for one in needed):
+    if task.deadline_at is None and is_due(part.step, needed, parts):
         return (TaskAdvanced(now, TaskPhase.WAITING, now, None),)
     return ()
 
@@ -98,11 +98,23 @@ def unmet(step: Step, needed: Sequence[Part], parts: Mapping[str, Part]) -> str 
     if step.when is When.SUCCEEDED:
         bad = next((one for one in needed if not one.is_open and one.task.phase is not TaskPhase.SUCCEEDED), None)
         return None if bad is None else f"{bad.step.name} {ending(bad.task)}"
-    if step.when is When.FAILED and not any(one.is_open for one in needed):
-        before = above(step.name, needs_of(parts.values()))
-        if not any(parts[name].task.phase is TaskPhase.FAILED for name in before):
+    if step.when is When.FAILED:
+        before = all_before(step, parts)
+        if not any(one.is_open or one.task.phase is TaskPhase.FAILED for one in before):
             return "nothing before it failed"
     return None
+
+
+def is_due(step: Step, needed: Sequence[Part], parts: Mapping[str, Part]) -> bool:
+    """Of a step that is not skipped. One that waits for a failure may have to wait longer than for what it needs: that
+    may have been skipped while a step before it still runs."""
+    if any(one.is_open for one in needed):
+        return False
+    return step.when is not When.FAILED or any(one.task.phase is TaskPhase.FAILED for one in all_before(step, parts))
+
+
+def all_before(step: Step, parts: Mapping[str, Part]) -> list[Part]:
+    return [parts[name] for name in above(step.name, needs_of(parts.values()))]
 
 
 def ending(task: Task) -> str:

@@ -91,6 +91,18 @@ def test_when_failed_sees_a_failure_behind_what_was_skipped() -> None:
     assert decide(a_job(), parts, NOW)[2] == (TaskAdvanced(NOW, TaskPhase.WAITING, NOW),)
 
 
+def test_who_waits_for_a_failure_waits_for_all_before_it_even_where_what_it_needs_was_skipped() -> None:
+    def parts(slow: TaskPhase) -> list[Part]:
+        b = a_part("b", 2, CANCELLED, needs=("a", "slow"))
+        handler = a_part("h", 3, needs=("b",), when=When.FAILED)
+        return [a_part("a", 0, CANCELLED), a_part("slow", 1, slow, child=a_child(JobStatus.RUNNING)), b, handler]
+
+    assert 3 not in decide(a_job(), parts(TaskPhase.RUNNING), NOW)
+    assert decide(a_job(), parts(FAILED), NOW) == {3: (TaskAdvanced(NOW, TaskPhase.WAITING, NOW),)}
+    skipped = TaskEnded(NOW, CANCELLED, "nothing before it failed", Verdict.SKIPPED)
+    assert decide(a_job(), parts(SUCCEEDED), NOW) == {3: (skipped,)}
+
+
 @pytest.mark.parametrize("phase", [SUCCEEDED, FAILED, CANCELLED])
 def test_when_ended_runs_whatever_became_of_the_others(phase: TaskPhase) -> None:
     parts = [a_part("a", 0, phase), a_part("z", 1, needs=("a",), when=When.ENDED)]
