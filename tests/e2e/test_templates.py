@@ -64,7 +64,9 @@ def test_a_job_file_names_one_and_the_server_brings_its_code(person: Person) -> 
     spec = "{template: evaluation, with: {candidate: centre}, name: by-file, evaluation: {datasets: [rings]}}"
     ran = person.run("submit", person.write("job.yaml", f"job: {spec}\n"), "-y")
     assert ran.returncode == 0, ran.stderr
-    assert "centre on rings" in ran.stdout and "clouds" not in ran.stdout
+    assert "always on rings" in ran.stdout and "the log of task 0" in ran.stderr
+    table = person.run("eval", "show", "by-file").stdout
+    assert "centre" in table and "rings" in table and "clouds" not in table
 
 
 def test_a_saved_job_is_changed_and_run(person: Person) -> None:

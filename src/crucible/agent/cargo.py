@@ -159,6 +159,8 @@ class Cargo:
             if save is not None:
                 report = self._carry(save)
                 self._settle(save, report)
+        # Whoever closed it has removed this already; what was being written meanwhile has not gone with it.
+        self._discard()
 
     def _next(self) -> Optional[Save]:
         with self._changed:
@@ -222,11 +224,14 @@ class Cargo:
         except OSError as error:
             # After a restart it is carried once more, which does no harm.
             self._words.say_once("upload", "no note of it could be written: %s" % error)
-        Upload(self._folder, self._slots, self._closed, self._words).discard()
+        self._discard()
         with self._changed:
             self._reports = reports
             self._current = None
             self._patient_since = time.monotonic()
+
+    def _discard(self) -> None:
+        Upload(self._folder, self._slots, self._closed, self._words).discard()
 
     # --- how the rank ended ---------------------------------------------------------------------
 

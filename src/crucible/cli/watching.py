@@ -42,10 +42,13 @@ def _print_log(out: Out, client: Client, job_id: str) -> None:
             printer.print(record)
         printer.end()
 
-    if client.job(job_id).get("steps"):
+    job = client.job(job_id)
+    if job.get("steps"):
         StepLogs(out, client, job_id).print(show, is_followed=True)
-    else:
-        show(job_id, client.logs(job_id, follow=True, on_trouble=out.trouble))
+        return
+    if job["execution_mode"] == "multi_task" and len(client.tasks(job_id, limit=2)["items"]) > 1:
+        out.note(f"this is the log of task 0; another one's: crucible logs -f {job['name']} --task N")
+    show(job_id, client.logs(job_id, follow=True, on_trouble=out.trouble))
 
 
 @contextmanager
