@@ -78,7 +78,7 @@ def check(made: LabWorld, job: str, folder: Path) -> None:
     attempts: list[Any] = made.insist(lambda client: client.attempts(job))
     assert [attempt["outcome"] for attempt in attempts] == ["succeeded"]
     lines = [record["x"] for record in made.insist(lambda client: list(client.logs(job)))]
-    assert [line for line in lines if line.startswith("begins")] == ["begins after 0\n"]
+    assert [line for line in lines if line.startswith("begins")] == ["begins after 0"]
     assert [one["step"] for one in made.insist(lambda client: client.checkpoints(job))] == [1, 2]
     for step in (1, 2):
         said = made.insist(lambda client, step=step: client.verify_checkpoint(job, step))  # type: ignore[misc]
