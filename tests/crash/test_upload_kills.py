@@ -11,9 +11,9 @@ from crash.lab_world import LabWorld, lab_world
 from crash.server_process import until
 from crucible.client.api import TERMINAL
 
-PARTS = 64
+PARTS = 24
 PART_BYTES = 1 << 20  # as small as an object of its own may be: many of them take a while
-LOOK_EVERY_S = 0.002  # at the folder of objects: the upload must not be over before anybody has looked
+LOOK_EVERY_S = 0.005  # at the folder of objects: the upload must not be over before anybody has looked
 
 # Saves twice; each file has bytes of its own, which nothing compresses or stores once for all.
 PROGRAM = f"""
