@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crash.database import rows_of
 from crash.harness import World, world
 from crash.points import WORKFLOWS, both
 from crash.server_process import KILLED, until
@@ -20,6 +21,7 @@ BETWEEN_STEPS = [f"{point}:{number}" for number in (1, 3, 5) for point in both("
 # The first submission is the workflow's own.
 BEGINNING = [f"{point}:{number}" for number in (2, 3, 5) for point in both("commit.submit")]
 TOLD = both("commit.desired")
+STEPS = 5
 
 SPEC = """\
 job:
@@ -79,6 +81,12 @@ def states(made: World, job: str) -> dict[str, str]:
     return {step["name"]: step["verdict"] or step["phase"] for step in told["steps"]}
 
 
+def is_over(made: World, job: str) -> bool:
+    """As the database has it: nobody else is there to be asked."""
+    with rows_of(made.data, made.database) as rows:
+        return any(status in TERMINAL for (status,) in rows(f"SELECT status FROM jobs WHERE id = '{job}'"))
+
+
 def witnessed(made: World, name: str) -> list[str]:
     return (made.notes / name).read_text().split()
 
@@ -110,6 +118,24 @@ def test_a_death_between_any_two_steps_changes_nothing(
             check(made, job, name_of(point), name_of(point))
             made.server.stop()
         made.server.start().wait_ready()
+
+
+def test_a_server_that_dies_at_every_commit_of_a_workflow_brings_it_to_its_end(tmp_path: Path) -> None:
+    """Each server gets one commit further than the last: so it dies between any two steps."""
+    with world(tmp_path) as made:
+        made.server.start().wait_ready()
+        job = submit(made, "often", a_spec(made, "often", "word"))
+        made.server.kill()
+        deaths = 0
+        while not is_over(made, job):
+            made.server.start(armed="commit.workflow.step.after:1")
+            until("it dies, or all is done", lambda: made.server.has_ended() or is_over(made, job), 120.0)
+            deaths += made.server.has_ended()
+            made.server.kill()
+            made.disturbed()
+        made.server.start().wait_ready()
+        check(made, job, "often", "word")
+        assert deaths >= STEPS, "each of them has begun and ended"
 
 
 def test_a_death_while_a_failure_is_handled_changes_nothing(tmp_path: Path) -> None:

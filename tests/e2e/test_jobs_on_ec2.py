@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,8 @@ class Deployment:
         spec = SPEC.format(name=name, command=f"[sh, -c, {command!r}]", gpus=gpus, gpu=gpu, spot=str(spot).lower())
         return str(self.client.submit(name, spec)["id"])
 
-    def finished(self, job_id: str) -> dict[str, Any]:
-        until(lambda: self.client.job(job_id)["status"] in TERMINAL, f"{self.client.why(job_id)}")
+    def finished(self, job_id: str, within_s: float = LIMIT_S) -> dict[str, Any]:
+        until(lambda: self.client.job(job_id)["status"] in TERMINAL, f"{self.client.why(job_id)}", within_s)
         return dict(self.client.job(job_id))
 
     def wait_for(self, job_id: str, status: str) -> None:
@@ -68,25 +68,25 @@ class Deployment:
         return int(self.lab.control.bill()["microusd"])
 
 
-def until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
+def until(is_so: Callable[[], bool], what: str, within_s: float = LIMIT_S) -> None:
+    deadline = time.monotonic() + within_s
     while not is_so():
-        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("ec2")
-    with RunningLab(folder) as lab, pytest.MonkeyPatch.context() as patch:
+@contextmanager
+def deployed(folder: Path, *options: str, boot_limit_s: int = 6, **of_the_lab: Any) -> Iterator[Deployment]:
+    """`options` are the server's."""
+    with RunningLab(folder, **of_the_lab) as lab, pytest.MonkeyPatch.context() as patch:
         environment = {**lab.environ(), "CRUCIBLE_HOME": str(folder / "data"), "HOME": str(folder)}
-        environment["CRUCIBLE_AWS_BOOT_LIMIT_S"] = "6"
+        environment["CRUCIBLE_AWS_BOOT_LIMIT_S"] = str(boot_limit_s)
         for name in os.environ.keys() - environment.keys():
             patch.delenv(name)
         for name, value in environment.items():
             patch.setenv(name, value)
         server = embedded(environment)
-        server.start([])
+        server.start([*options])
         running = server.running()
         assert running is not None
         token = (folder / "data" / "admin-token").read_text()
@@ -95,6 +95,12 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
                 yield Deployment(lab, server, client, folder / "data")
             finally:
                 server.stop()
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployed(tmp_path_factory.mktemp("ec2")) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

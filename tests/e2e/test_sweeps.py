@@ -157,6 +157,31 @@ def test_a_metric_that_nobody_reports_is_a_clear_answer(person: Person) -> None:
     asked = person.run("sweep", "best", "silent")
     assert asked.returncode == 5
     assert "no trial has ended with a finite loss; they report los" in asked.stderr
+    assert "crucible sweep show silent" in asked.stderr and "crucible ps" not in asked.stderr
+    assert "Progress:  100%" in person.run("describe", "silent").stdout, "its trials said nothing of how far they were"
+
+
+def test_a_search_in_which_every_trial_diverges_says_so(person: Person) -> None:
+    submit(person, "diverged", "    trials: [{loss: nan}, {loss: inf}]\n    objective: {metric: loss}\n")
+    assert ended(person, "diverged")["status"] == "completed"
+    asked = person.run("sweep", "best", "diverged")
+    assert asked.returncode == 5
+    assert "no trial has ended with a finite loss: what was reported of it was NaN or infinite" in asked.stderr
+    assert {one["reason"] for one in show(person, "diverged")["items"]} == {"its loss was no finite number"}
+
+
+def test_what_cannot_be_tried_is_told_at_its_line(person: Person) -> None:
+    wrong = {
+        "none.yaml": ("trials: 0, method: random", "expected a whole number from 1 to 100000, found '0'"),
+        "empty.yaml": ("trials: []", "is an empty list"),
+        "slip.yaml": ("parameters: {x: {min: 1, max: 2, steps: 1}}", "unknown field 'steps' (did you mean 'step'?)"),
+    }
+    for name, (sweep, said) in wrong.items():
+        text = f"job:\n  name: wrong\n  command: 'true'\n  sweep: {{{sweep}, objective: {{metric: loss}}}}\n"
+        refused = person.run("submit", "-y", person.write(name, text))
+        assert refused.returncode == 2 and f"{name}:4:" in refused.stderr and said in refused.stderr, refused.stderr
+    refused = person.run("template", "use", "sweep", "-p", "trails=4")
+    assert refused.returncode == 2 and "has no parameter 'trails' (did you mean 'trials'?)" in refused.stderr
 
 
 def test_parameters_come_as_variables_or_arguments_too(person: Person) -> None:

@@ -118,6 +118,15 @@ def test_the_example_runs_over_two_backends(cloud_person: Person) -> None:
     assert {machine["provider"] for machine in costs["machines"]} == {"aws"} and len(costs["machines"]) == 2
     assert costs["so_far_microusd"] == sum(entry["amount_microusd"] for entry in costs["intervals"]) > 0
 
+    again = person.run("retry", job_id, "--from", "evaluate-there", "-f")
+    assert again.returncode == 0, again.stderr + again.stdout
+    rerun = str(person.json("describe", "over-two-backends")["id"])
+    reused = dict.fromkeys(("preprocess", "train", "evaluate-here"), "reused")
+    assert states(person, rerun) == {**reused, "evaluate-there": "succeeded", "compare": "succeeded"}
+    assert [steps(person, rerun)[name]["provider"] for name in ("evaluate-there", "compare")] == ["aws", "local"]
+    assert [line.split()[-1] for line in again.stdout.splitlines() if line.startswith("there:")] == [there]
+    assert len(charged(person, rerun)) == 1, "only the step that ran again has bought a machine"
+
 
 def charged(person: Person, job: str) -> list[Any]:
     machines: Any = person.json("costs", job)["machines"]

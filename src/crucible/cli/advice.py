@@ -28,6 +28,8 @@ def advice(error: errors.PlatformError) -> str:
     hint = error.details.get("hint")
     if isinstance(hint, str) and hint:
         return hint
+    if "`crucible " in error.message:
+        return ""
     if type(error) is errors.PlatformError:  # the server's own words for "our bug"
         return "its log says more: crucible server status names the file"
     return next((words for kind, words in _ADVICE if isinstance(error, kind)), "")

@@ -38,4 +38,17 @@ def check(file: str) -> Verdict:
     except OSError as error:
         unreadable = specs.Problem(0, 0, "file", error.strerror or str(error), "is the path right?")
         return Verdict(file, False, [asdict(unreadable)], [])
-    return Verdict(file, True, [], [asdict(warning) for warning in found.warnings])
+    return Verdict(file, True, [], [asdict(warning) for warning in (*found.warnings, *unchecked(found))])
+
+
+def unchecked(job: jobfile.JobFile) -> list[specs.Problem]:
+    """What of a job only its server can judge."""
+    from crucible import templates
+    from crucible.spec.kinds import nearest
+
+    name = job.spec.template
+    if name is None or name in templates.names():
+        return []
+    near = nearest(name, tuple(templates.names()))
+    hint = f"did you mean '{near}'?" if near else "crucible template ls lists those of the server"
+    return [specs.Problem(0, 0, "job.template", f"{name} does not come with Crucible, and no server is asked", hint)]

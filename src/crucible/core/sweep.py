@@ -3,7 +3,7 @@ a trial decide what is drawn for it, so that nothing has to be remembered."""
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from crucible.model.sweep import (
     Curve,
@@ -22,6 +22,9 @@ from crucible.model.sweep import (
     variable,
 )
 from crucible.model.task import Task, TaskPhase, Verdict
+
+# A line names so many metrics.
+NAMES_SHOWN = 8
 
 # --- what is tried ------------------------------------------------------------------------------------------------
 
@@ -119,7 +122,25 @@ def worth(curve: Curve | None, objective: Objective) -> float | None:
 def why_worthless(curve: Curve | None, objective: Objective) -> str:
     if curve is None or curve.reports == 0:
         return f"it reported no {objective.metric}"
+    return diverged(objective)
+
+
+def diverged(objective: Objective) -> str:
     return f"its {objective.metric} was no finite number"
+
+
+def why_no_best(objective: Objective, reasons: Collection[str | None], names: Collection[str]) -> str:
+    """What is to be told of trials that have all come to their end without a value: why each has none, and the metrics
+    that they reported."""
+    metric = objective.metric
+    instead = sorted(set(names) - {metric})
+    if diverged(objective) in reasons:
+        said = ": what was reported of it was NaN or infinite"
+    elif instead:
+        said = f"; they report {', '.join(instead[:NAMES_SHOWN])}"
+    else:
+        said = f": none reported it, or anything else (in Python: crucible.train.log(step, {metric}=…))"
+    return f"no trial has ended with a finite {metric}{said}"
 
 
 def finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crucible.core import evaluation
+from crucible.core.sweep import why_no_best
 from crucible.engine.context import Context
 from crucible.engine.sweeps import Sweeps, goal_of
 from crucible.model.errors import InvalidRequest
@@ -17,7 +18,6 @@ from crucible.ports.trials import TaskPage, TaskQuery, TaskRow, TrialCount
 
 # Trials that are looked at for the names of what they report instead of the objective.
 ASKED = 20
-NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +108,8 @@ class TrialDesk:
             return None
         query = TaskQuery(job_id=job.id, phases=frozenset({TaskPhase.SUCCEEDED}), limit=ASKED)
         rows = (await self._context.store.task_page(query)).items
-        metric = sweep.objective.metric
-        names = sorted({name for row in rows for name in row.task.metrics} - {metric})
-        instead = f"; they report {', '.join(names[:NAMES_SHOWN])}" if names else ", or any other metric"
-        return f"no trial has ended with a finite {metric}{instead}"
+        names = {name for row in rows for name in row.task.metrics}
+        return why_no_best(sweep.objective, {row.task.reason for row in rows}, names)
 
 
 def counted(found: Sequence[TrialCount]) -> Counts:

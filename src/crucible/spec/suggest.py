@@ -10,10 +10,11 @@ _FEW = 12  # so many names can be listed in a hint
 def meant(name: str, path: str, siblings: Collection[str], homes: Mapping[str, str]) -> str:
     """A hint for `name`, found in the mapping at `path` with the fields `siblings`. `homes` has the full path of every
     known field, under its own name and under what others call it."""
-    home = homes.get(name)
-    if home is not None:
-        return _moved(name, path, home)
     near = nearest(name, tuple(siblings))
+    home = homes.get(name)
+    # One letter too many or too few is a slip, even where another mapping has a field of that name.
+    if home is not None and near.rstrip("s") != name.rstrip("s"):
+        return _moved(name, path, home)
     if near:
         return f"did you mean '{near}'?"
     elsewhere = nearest(name, tuple(homes))

@@ -242,7 +242,11 @@ _NEWEST_SAID = Sql(
     .order_by(_P.at.desc(), _P.task_id)
     .limit(bindparam("limit"))
 )
-_DONE = Sql(select(func.sum(_P.fraction)).where(_P.job_id == bindparam("job_id")))
+# Who has succeeded is done, whatever was said of it.
+_SHARE = case((_T.phase == fixed(TaskPhase.SUCCEEDED), 1.0), else_=func.coalesce(_P.fraction, 0.0))
+_DONE = Sql(
+    select(func.sum(_SHARE)).select_from(t.tasks.outerjoin(t.progress, _P.task_id == _T.id)).where(_OF_JOB, _NO_CREW)
+)
 _TRIES = Sql(
     select(func.count(), func.sum(_T.attempts), func.sum(_T.failures), func.sum(_T.losses)).where(_OF_JOB, _NO_CREW)
 )

@@ -127,6 +127,10 @@ class TrialContract:
         found = await store.job_progress(job.id)
         assert found == JobProgress(4, 1.5, replace(late, curve=None))
         assert [one.curve for one in await store.progress(job.id)] == [None, None, None]
+        ended = [step(task, TaskEnded(NOW, TaskPhase.SUCCEEDED, None))[1] for task in tasks[2:]]
+        await store.commit(ended, label="test")
+        found = await store.job_progress(job.id)
+        assert found is not None and found.done == 3.5, "who has succeeded is done, whatever it said"
 
     async def test_the_tries_of_all_tasks_are_added_up(self, store: Store) -> None:
         job, (first, second) = await submitted(store, "j1", 2)

@@ -127,4 +127,7 @@ def test_a_job_file_that_names_one_is_checked_offline(crucible: Any, tmp_path: P
     ran = crucible("validate", str(path))
     assert ran.code == 2 and f"{path}:3:10: job.with.trails: the template sweep has no parameter" in ran.out
     path.write_text("job: {template: somebody-elses, with: {x: 1}}\n")
-    assert crucible("validate", str(path)).code == 0, "only the server has it"
+    ran = crucible("validate", str(path))
+    assert ran.code == 0 and "warning: somebody-elses does not come with Crucible, and no server is asked" in ran.out
+    path.write_text("job: {template: sweap}\n")
+    assert "did you mean 'sweep'?" in crucible("validate", str(path)).out

@@ -100,6 +100,16 @@ def test_a_trial_that_reported_nothing_finite_is_worth_nothing_and_says_why() ->
     assert sweeps.finite({"loss": math.nan, "acc": 0.5, "n": math.inf}) == {"acc": 0.5}
 
 
+def test_a_search_without_a_best_trial_says_why_and_what_to_do() -> None:
+    silent, spoilt = sweeps.why_worthless(None, LOSS), sweeps.diverged(LOSS)
+    nothing = "no trial has ended with a finite loss: none reported it, or anything else "
+    assert sweeps.why_no_best(LOSS, [silent], []) == nothing + "(in Python: crucible.train.log(step, loss=…))"
+    others = sweeps.why_no_best(LOSS, [silent], {"los", "acc"})
+    assert others == "no trial has ended with a finite loss; they report acc, los"
+    infinite = sweeps.why_no_best(LOSS, [silent, spoilt], {"acc"})
+    assert infinite == "no trial has ended with a finite loss: what was reported of it was NaN or infinite"
+
+
 def trial(
     index: int, value: float | None, phase: TaskPhase = TaskPhase.SUCCEEDED, verdict: Verdict | None = None
 ) -> Task:

@@ -116,7 +116,8 @@ def best_of(said: "Sweep") -> "BestTrial":
     from crucible.model.errors import NotFound
 
     if said["best"] is None:
-        raise NotFound(said["note"] or f"no trial of {said['name']} has come to its end yet")
+        words = said["note"] or f"no trial of {said['name']} has come to its end yet"
+        raise NotFound(words, hint=f"every trial, and why it has no value: crucible sweep show {said['name']}")
     return said["best"]
 
 
