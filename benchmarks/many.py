@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import gangs, server, timing
 from benchmarks.figure import Figure
 
-TASKS = 2_000
+TASKS = 10_000
 SEATS = 16
 SEARCH = """\
 job:

@@ -83,9 +83,9 @@ def quotas_of(table: OfferTable, scale: int = 1) -> tuple[Quota, ...]:
         Quota(provider="aws", region=region, market=market, families=families, most=most * scale, measure=Measure.CPUS)
         for region in regions
         for market in (Market.ON_DEMAND, Market.SPOT)
-        for families, most in ((("p",), 192), (("g", "gr", "vt"), 128))
+        for families, most in ((("p",), 96), (("g", "gr", "vt"), 64))
     ]
-    return (*families, *(Quota(provider=name, most=24 * scale) for name in table.sellers.name if name != "aws"))
+    return (*families, *(Quota(provider=name, most=6 * scale) for name in table.sellers.name if name != "aws"))
 
 
 # --- equal tasks ------------------------------------------------------------------------------------------
@@ -93,6 +93,7 @@ def quotas_of(table: OfferTable, scale: int = 1) -> tuple[Quota, ...]:
 
 def equal(tables: Sequence[OfferTable], book: SpeedBook) -> Iterator[Figure]:
     """The slowest of several markets; every plan must be proven."""
+    propose_tasks(question(equal_tasks()), EQUAL, tables[0], book)  # loads the solver
     spent, total, bounds = [], timing.own(), []
     for table in tables:
         quotas, spec = quotas_of(table), equal_tasks()
@@ -124,7 +125,7 @@ def equal(tables: Sequence[OfferTable], book: SpeedBook) -> Iterator[Figure]:
 
 def equal_tasks() -> JobSpec:
     limits = Constraints(
-        budget=micro_usd(1500), deadline=NOW + timedelta(hours=12), max_price_per_hour=micro_usd(400), allow_spot=True
+        budget=micro_usd(1500), deadline=NOW + timedelta(hours=8), max_price_per_hour=micro_usd(400), allow_spot=True
     )
     return sweep(Resources(gpus=1, gpu_memory_gib=16, estimated_hours=2.0, estimated_on="A100-40GB:1"), limits, EQUAL)
 
@@ -228,14 +229,8 @@ def random_limits(chance: random.Random, scale: int = 1) -> Question:
 
 def exact(asked: Question, groups: Groups, table: OfferTable, book: SpeedBook, quotas: Sequence[Quota]) -> Mixture:
     """The same program searched to its end."""
-    with (
-        patch.object(mixed, "SMALL", len(groups)),
-        patch.object(
-            integer,
-            "OPTIONS",
-            tuple((name, TO_THE_END if name == "mip_max_nodes" else value) for name, value in integer.OPTIONS),
-        ),
-    ):
+    patient = tuple((name, TO_THE_END if name == "mip_max_nodes" else value) for name, value in integer.OPTIONS)
+    with patch.object(mixed, "SMALL", len(groups)), patch.object(integer, "OPTIONS", patient):
         return propose_mixed(asked, groups, table, book, quotas)
 
 
