@@ -23,6 +23,7 @@ NAMES = (
     "spec",
     "catalog",
     "plan",
+    "plan_many",
     "recommend",
     "risk",
     "traces",

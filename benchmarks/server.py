@@ -64,15 +64,24 @@ class Server:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """What it answers, over one connection; raises on an error."""
-        if self._connection is None:
-            self._connection = self.connect()
         data = None if body is None else json.dumps(body)
-        self._connection.request(method, path, data, self.headers)
-        answer = self._connection.getresponse()
+        try:
+            answer = self._asked(method, path, data)
+        except ConnectionError:
+            if method != "GET":
+                raise
+            self._connection = None  # the server hangs up on who is quiet for long
+            answer = self._asked(method, path, data)
         text = answer.read()
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {text!r}")
         return json.loads(text) if text else None
+
+    def _asked(self, method: str, path: str, data: str | None) -> http.client.HTTPResponse:
+        if self._connection is None:
+            self._connection = self.connect()
+        self._connection.request(method, path, data, self.headers)
+        return self._connection.getresponse()
 
     def submit(self, spec: str) -> str:
         return str(self.ask("POST", "/v1/jobs", {"spec_yaml": spec})["id"])

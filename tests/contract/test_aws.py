@@ -13,6 +13,7 @@ from crucible.model.errors import (
 )
 from crucible.model.lease import Boot, MachineState
 from crucible.model.offer import Market
+from crucible.model.quota import Measure
 from crucible.ports.prices import Prices
 from crucible.providers.aws import AwsPrices
 from crucible.testing.prices_contract import PricesContract
@@ -20,6 +21,7 @@ from crucible.testing.seller_abilities import (
     BillsContract,
     ExaminesContract,
     PreparesContract,
+    QuotasContract,
     ReapsContract,
     RemembersContract,
 )
@@ -45,7 +47,15 @@ def world(aws_world: AwsWorld) -> AwsWorld:
 CALM = (PLENTY, "p5.48xlarge")  # whose prices stay the same for a while
 
 
-class TestAws(SellerContract, PreparesContract, BillsContract, ReapsContract, RemembersContract, ExaminesContract):
+class TestAws(
+    SellerContract,
+    PreparesContract,
+    BillsContract,
+    ReapsContract,
+    RemembersContract,
+    ExaminesContract,
+    QuotasContract,
+):
     @pytest.fixture
     def world(self, aws_world: AwsWorld) -> AwsWorld:
         return aws_world
@@ -228,3 +238,12 @@ def test_a_machine_that_switches_itself_off_is_over(world: AwsWorld) -> None:
         assert "crucible: boot failed: no server hands out the agent" in (await seller.last_words(machine.id) or "")
 
     asyncio.run(scenario())
+
+
+def test_vcpus_are_told_by_family_and_market(world: AwsWorld) -> None:
+    told = asyncio.run(world.open().quotas())
+    assert {one.measure for one in told} == {Measure.CPUS}
+    for market in (Market.ON_DEMAND, Market.SPOT):
+        mine = [one for one in told if one.market is market]
+        for name, count in (("p5.48xlarge", 1), (PLENTY, 1), ("m7i.large", 1), ("trn1.2xlarge", 0)):
+            assert sum(one.holds_for("aws", REGION, market, name) for one in mine) == count

@@ -15,8 +15,8 @@ from crucible.core import cost, risk, spread
 from crucible.core.check import check_proposal
 from crucible.core.plan import Question
 from crucible.core.proposal import Proposal
-from crucible.core.quota import Quota
 from crucible.core.unfold import kind_of
+from crucible.model.quota import Quota
 from crucible.model.shards import Shards
 from crucible.model.spec import Execution, JobSpec, Mode, Replication, Strategy
 from crucible.model.sweep import Search, Sweep

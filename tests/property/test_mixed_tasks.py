@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crucible.core.check_tasks import check_mixture
 from crucible.core.mixed import Mixture, propose_mixed
 from crucible.core.plan import Question
-from crucible.core.quota import Quota
+from crucible.model.quota import Quota
 from crucible.model.spec import Constraints, Execution, JobSpec, Mode, Resources, Strategy
 from crucible.model.sweep import Search, Sweep
 from crucible.model.units import MicroUsd

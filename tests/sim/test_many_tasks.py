@@ -132,3 +132,51 @@ def test_machines_are_shared_by_tasks_and_used_again() -> None:
     outcome = Searches(seed=11, jobs=6).run()
     assert outcome.broken == []
     assert outcome.machines < 60  # of more than a hundred tasks
+
+
+GANGS = """\
+job:
+  type: hpo
+  command: [train]
+  resources: {nodes: 2}
+  execution: {parallelism: 2}
+  sweep: {parameters: {SIM_SECONDS: [20, 30, 40, 50, 60, 70]}}
+"""
+
+
+class Gangs(World):
+    async def _person(self, number: int) -> JobId:
+        job_id = (await self.engine.service.submit(ADMIN, name=f"job{number}", spec_yaml=GANGS)).id
+        most = 0
+        while not (await self.store.job(job_id)).status.is_terminal:
+            most = max(most, len((await self.store.crews(job_id)).at_work))
+            await asyncio.sleep(1)
+        if most != 2:
+            self.broken.append(f"{most} gangs at a time, 2 were asked for")
+        return job_id
+
+
+def test_as_many_gangs_run_at_a_time_as_were_asked_for() -> None:
+    outcome = Gangs(seed=5, jobs=1).run()
+    assert outcome.broken == []
+    assert outcome.statuses == {JobStatus.COMPLETED: 1}
+
+
+class OneByOne(World):
+    """A search that has one seat: between two trials nothing runs for a moment."""
+
+    async def _person(self, number: int) -> JobId:
+        spec = Search(gpus=1, parallelism=1, fails=(0,), max_failures=0, cancel_after=None).spec()
+        job_id = (await self.engine.service.submit(ADMIN, name=f"job{number}", spec_yaml=spec)).id
+        seen: list[JobStatus] = []
+        while not seen or not seen[-1].is_terminal:
+            status = (await self.store.job(job_id)).status
+            seen += [status] if seen[-1:] != [status] else []
+            await asyncio.sleep(0.05)
+        if seen.count(JobStatus.RUNNING) != 1 + seen.count(JobStatus.CHECKPOINTING):
+            self.broken.append(f"it ran, and did not, and did again: {seen}")
+        return job_id
+
+
+def test_a_search_runs_from_its_first_trial_to_its_last() -> None:
+    assert OneByOne(seed=5, jobs=1).run().broken == []

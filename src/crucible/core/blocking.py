@@ -19,7 +19,7 @@ from crucible.model.units import MICRO
 RULES = {
     Family.BUDGET: Rule.BUDGET,
     Family.PRICE: Rule.PRICE_LIMIT,
-    Family.QUOTA: Rule.SOLD_OUT,
+    Family.QUOTA: Rule.QUOTA,
     Family.ROOM: Rule.SOLD_OUT,
 }
 

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from crucible.core.check_tasks import check_tasks, require
+from crucible.core.check_tasks import check_quotas, check_tasks, require
 from crucible.core.cycle import Plan, Want
 from crucible.core.proposal import Candidate, Proposal
-from crucible.core.quota import Quota
 from crucible.model.offer import Market, Offer
+from crucible.model.quota import Quota
 from crucible.model.spec import JobSpec, Mode, Strategy
 
 # Probabilities are known to about a thousandth; the last unit of a bill may not be used up.
@@ -91,6 +91,7 @@ def check_candidate(candidate: Candidate, spec: JobSpec, tasks: int, now: dateti
     if spec.execution.mode is Mode.SINGLE_CLUSTER and tasks == 1:
         targets = {(listing.target.provider, listing.target.region) for listing in listings}
         require(len(targets) == 1, "one cluster stands in one region of one provider")
+    check_quotas(candidate.parts)
     check_limits(candidate, spec, now)
 
 

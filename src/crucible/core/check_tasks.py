@@ -10,9 +10,9 @@ from crucible.core.crew_plan import Held, Scaling
 from crucible.core.mixed import Mixture
 from crucible.core.offers import Listing
 from crucible.core.proposal import Candidate, Part
-from crucible.core.quota import Measure, Quota
 from crucible.model.errors import InvariantBroken
 from crucible.model.offer import Market
+from crucible.model.quota import Measure, Quota
 from crucible.model.spec import Constraints, JobSpec, Mode, Resources
 
 TINY_H = 1e-6
@@ -35,7 +35,7 @@ def check_tasks(candidate: Candidate, spec: JobSpec, tasks: int, now: datetime, 
     require(most is None or at_a_time <= most, "no more tasks at a time than allowed")
     check_stocks(candidate.parts)
     for quota in quotas:
-        require(drawn(candidate.parts, quota) <= quota.most, f"the quota {quota} is kept")
+        require(drawn(candidate.parts, quota) <= quota.left, f"the quota {quota} is kept")
     check_money_and_time(candidate, spec, now)
 
 
@@ -72,15 +72,23 @@ def check_stocks(parts: Sequence[Part]) -> None:
         require(free is None or used[part.listing.stock or ""] <= free, "no GPU is sold twice")
 
 
+def check_quotas(parts: Sequence[Part]) -> None:
+    """Those that are known of the accounts that machines are bought with."""
+    for quota in {quota for part in parts for quota in part.listing.quotas}:
+        require(drawn(parts, quota) <= quota.left, f"the quota {quota} is kept")
+
+
 def drawn(parts: Sequence[Part], quota: Quota) -> float:
     return sum(
         part.count
         * {Measure.MACHINES: 1.0, Measure.GPUS: part.listing.gpus, Measure.CPUS: part.listing.cpus}[quota.measure]
         for part in parts
-        if part.listing.target.provider == quota.provider
-        and quota.region in (None, part.listing.target.region)
-        and quota.market in (None, part.listing.market)
-        and part.listing.instance_type.startswith(quota.family)
+        if quota.holds_for(
+            part.listing.target.provider,
+            part.listing.target.region,
+            part.listing.market,
+            part.listing.instance_type,
+        )
     )
 
 
@@ -117,6 +125,7 @@ def check_scaling(made: Scaling, spec: JobSpec, left: int, held: Sequence[Held])
         require(spec.constraints.allow_spot or one.market is not Market.SPOT, "spot only where it is allowed")
         require(one.free_machines is None or part.count <= one.free_machines, "no machine is sold twice")
     check_stocks(made.buy)
+    check_quotas(made.buy)
     kept = sum((one.price or 0) * keep for one, keep in zip(held, made.keep, strict=True))
     hourly = kept + sum(part.count * (part.listing.price or 0) for part in made.buy)
     most = spec.constraints.max_price_per_hour
@@ -139,8 +148,9 @@ def check_mixture(
         check_tasks(candidate, spec, count, now)
     parts = [part for candidate in made.placed for part in candidate.parts]
     check_stocks(parts)
+    check_quotas(parts)
     for quota in quotas:
-        require(drawn(parts, quota) <= quota.most, f"the quota {quota} is kept")
+        require(drawn(parts, quota) <= quota.left, f"the quota {quota} is kept")
     hourly = sum(part.count * (part.listing.price or 0) for part in parts)
     require(made.price_per_hour == hourly, "the price per hour is that of the machines")
     most = limits.max_price_per_hour

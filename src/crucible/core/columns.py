@@ -12,7 +12,8 @@ from crucible.core.goals import Goal, dollars
 from crucible.core.integer import Model
 from crucible.core.lots import UNLIMITED, Lots
 from crucible.core.offers import Floats, Ints, OfferTable
-from crucible.core.quota import Quota, drawn, is_under
+from crucible.core.quota import drawn, is_under
+from crucible.model.quota import Quota
 
 
 class Family(StrEnum):
@@ -101,7 +102,7 @@ def sums(table: OfferTable, lots: Lots, caps: Caps, columns: Columns) -> Iterato
         mine = np.flatnonzero(is_under(quota, table, rows))
         if len(mine):
             draws = drawn(quota, table, rows[mine], lots.ways.nodes[mine])
-            yield Sum(Family.QUOTA, str(quota), quota.most, gangs[mine], draws)
+            yield Sum(Family.QUOTA, str(quota), quota.left, gangs[mine], draws)
     if np.isfinite(caps.price):
         yield Sum(Family.PRICE, "", caps.price, gangs, lots.ways.price.astype(np.float64))
     if np.isfinite(caps.budget):

@@ -18,10 +18,11 @@ from crucible.core.perf import SpeedBook
 from crucible.core.plan import Question, Study
 from crucible.core.program import Fleet
 from crucible.core.proposal import Part
-from crucible.core.quota import Quota
+from crucible.core.quota import freed
 from crucible.core.relaunch import CONCESSIONS, Limit, limits_of
 from crucible.core.relaunch import without as conceding
 from crucible.model.ids import OfferId
+from crucible.model.quota import Holding, Quota
 from crucible.model.spec import Strategy
 from crucible.model.units import MicroUsd
 
@@ -95,7 +96,18 @@ def crew_of(
     """Nothing is known of machines that are not for sale any more, but that each of their seats runs a task."""
     rows = [table.row_of(one.offer) for one in held]
     seated = sum(one.machines * one.seats for one, row in zip(held, rows, strict=True) if row == UNKNOWN)
-    return Crew(question=question, left=left - seated, held=held, rows=rows, table=table, book=book, quotas=quotas)
+    left -= seated
+    free = freed((*table.quotas, *quotas), holdings(held, rows, table), table)
+    return Crew(question=question, left=left, held=held, rows=rows, table=table, book=book, quotas=free)
+
+
+def holdings(held: Sequence[Held], rows: Sequence[int], table: OfferTable) -> list[Holding]:
+    """What the plan counts itself."""
+    known = [(one, table.listing(row)) for one, row in zip(held, rows, strict=True) if row != UNKNOWN]
+    return [
+        Holding(listing.target.provider, listing.target.region, listing.instance_type, listing.market, one.machines)
+        for one, listing in known
+    ]
 
 
 def best(crew: Crew, given_up: Sequence[Limit]) -> Scaling | None:

@@ -2,13 +2,15 @@
 sellers count themselves. Pure: the same snapshot gives the same plan; ties are broken by id."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from crucible.model.ids import LeaseId, OfferId, TaskId
-from crucible.model.offer import Offer
+from crucible.model.ids import JobId, LeaseId, OfferId, TaskId
+from crucible.model.offer import Market, Offer
+from crucible.model.quota import Measure, Quota
 from crucible.model.spec import JobSpec, Resources
+from crucible.model.tree import TaskTree
 
 ANY_GPU = "slot"  # a declared slot stands for whatever GPU a job asks for
 
@@ -222,3 +224,42 @@ def why_not(rejections: Sequence[Rejection], gang: Shape) -> str:
     nearest = min(rejections, key=lambda r: (not r.is_temporary, r.offer.gpus != gang.gpus_per_node, r.offer.id))
     where = nearest.offer.target.provider
     return f"{'waits: ' if nearest.is_temporary else ''}{nearest.reason} ({where})"
+
+
+def within(trees: Sequence[TaskTree], room: Mapping[JobId, int]) -> list[TaskTree]:
+    """The first ones of each job, as many as there is room for; a job that is not named has no limit."""
+    left_over, kept = dict(room), list[TaskTree]()
+    for tree in trees:
+        left_over[tree.job.id] = left_over.get(tree.job.id, len(trees)) - 1
+        if left_over[tree.job.id] >= 0:
+            kept.append(tree)
+    return kept
+
+
+def within_quotas(made: Plan, quotas: Sequence[Quota]) -> Plan:
+    """Each purchase was planned as if it were alone: those that pass a quota together with the ones before them wait
+    for the next plan, which knows what is in use by then."""
+    left_of = {quota: quota.left for quota in quotas}
+    kept: list[Placement] = []
+    waiting = list(made.unplaced)
+    for placement in made.placements:
+        draws = {quota: drawn(quota, placement) for quota in quotas}
+        passed = next((quota for quota, draw in draws.items() if draw > left_of[quota]), None)
+        if passed is not None:
+            waiting.append(Unplaced(placement.task_id, f"waits: others are using up the quota {passed}", ()))
+            continue
+        left_of = {quota: left_of[quota] - draw for quota, draw in draws.items()}
+        kept.append(placement)
+    return Plan(tuple(kept), tuple(waiting))
+
+
+def drawn(quota: Quota, placement: Placement) -> int:
+    """What a purchase takes of it."""
+    offer = placement.offer
+    if offer is None or not placement.count:
+        return 0
+    market = Market.SPOT if offer.is_spot else Market.ON_DEMAND
+    if not quota.holds_for(offer.target.provider, offer.target.region, market, offer.instance_type):
+        return 0
+    each = {Measure.MACHINES: 1, Measure.GPUS: offer.gpus, Measure.CPUS: offer.cpus}
+    return placement.count * each[quota.measure]

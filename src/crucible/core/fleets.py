@@ -41,7 +41,7 @@ def useful(found: Study, caps: Caps, rows: Ints | None = None, is_by_region: boo
     lots = without(found, lots, ~np.isfinite(lots.wave_h), Rule.RELIABILITY)
     time = left_h(found)
     if time is not None:
-        lots = until(lots, time)
+        lots = needed(until(lots, time), caps)
         lots = without(found, lots, lots.waves == 0, Rule.DEADLINE)
     groups = grouped(found, lots, caps)
     if is_by_region:
@@ -49,6 +49,13 @@ def useful(found: Study, caps: Caps, rows: Ints | None = None, is_by_region: boo
     if time is None:
         return lots.take(undominated(found, lots, caps, groups))
     return lots.take(proven(found, lots, caps, groups, time))
+
+
+def needed(lots: Lots, caps: Caps) -> Lots:
+    """No more waves than there are tasks for: the odds of more need not be known. Where only so many tasks may run at a
+    time, machines may leave seats empty."""
+    seats = np.maximum(lots.seats, 1) if caps.at_once >= caps.tasks else np.ones_like(lots.seats)
+    return replace(lots, waves=np.minimum(lots.waves, -(-caps.tasks // seats)))
 
 
 def proven(found: Study, lots: Lots, caps: Caps, groups: Ints, time: float) -> Ints:

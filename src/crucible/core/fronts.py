@@ -6,7 +6,8 @@ import numpy as np
 
 from crucible.core.lots import UNLIMITED, Lots
 from crucible.core.offers import UNKNOWN, Floats, Ints, OfferTable
-from crucible.core.quota import Measure, Quota, is_under
+from crucible.core.quota import is_under
+from crucible.model.quota import Measure, Quota
 
 # Quotas that are told apart at a time: as many bits beside a number for those before them.
 BITS = 31

@@ -1,4 +1,4 @@
-"""How a job moves. Its status is a function of its tasks' counts; people change only what they want of it."""
+"""How a job moves. Its status follows from its tasks' counts; people change only what they want of it."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _LIVE = (
     (TaskPhase.PROVISIONING, S.PROVISIONING),
     (TaskPhase.SCHEDULED, S.SCHEDULED),
 )
-
+_AT_WORK = (S.RUNNING, S.CHECKPOINTING)
 
 Fate = tuple[JobStatus, str | None]
 
@@ -54,7 +54,7 @@ def decide(job: Job, tally: Tally, now: datetime, tolerated: int = 0, fate: Fate
     job, if any succeeded. `fate` is what becomes of a job whose work decides, not its tasks, when they have ended."""
     if job.status.is_terminal:
         return ()
-    target = derived_status(job.desired, tally, tolerated)
+    target = derived_status(job.desired, tally, tolerated, is_running=job.status in _AT_WORK)
     # Until a wish is fulfilled, it is what explains the job: a held one must not say that it waits for a GPU.
     reason = why(job, target, tally) if job.desired is Desired.RUN or target.is_terminal else job.reason
     if fate is not None and target.is_terminal:
@@ -90,10 +90,13 @@ def explained(job: Job, reason: str | None, now: datetime) -> tuple[JobEvent, ..
     return ()
 
 
-def derived_status(desired: Desired, tally: Tally, tolerated: int = 0) -> JobStatus:
+def derived_status(desired: Desired, tally: Tally, tolerated: int = 0, is_running: bool = False) -> JobStatus:
+    """A job of many tasks that `is_running` goes on doing so between two of them."""
     counts = {phase: n for phase, n in tally.counts.items() if n}
     if counts and all(phase.is_terminal for phase in counts):
         return ended_status(counts, tally.skipped, tolerated)
+    if is_running and desired is Desired.RUN and goes_on(counts, tally):
+        return S.CHECKPOINTING if TaskPhase.CHECKPOINTING in counts and TaskPhase.RUNNING not in counts else S.RUNNING
     for phase, status in _LIVE:
         if phase in counts:
             return status
@@ -101,6 +104,13 @@ def derived_status(desired: Desired, tally: Tally, tolerated: int = 0) -> JobSta
         return S.PROVISIONING
     relaunches = tally.ever_placed and desired is not Desired.HOLD
     return S.SCHEDULED if relaunches else S.PENDING
+
+
+def goes_on(counts: Mapping[TaskPhase, int], tally: Tally) -> bool:
+    """Tasks are left, and what runs the next one is there or on its way: machines of its crews, its next step, another
+    task that has begun."""
+    is_one = sum(counts.values()) == 1 and not tally.crews and not tally.steps
+    return not is_one and bool(tally.crews or tally.steps or any(phase in counts for phase, _ in _LIVE))
 
 
 def ended_status(counts: Mapping[TaskPhase, int], skipped: int, tolerated: int) -> JobStatus:

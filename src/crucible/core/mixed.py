@@ -21,7 +21,7 @@ from crucible.core.perf import SpeedBook
 from crucible.core.plan import Question, Study
 from crucible.core.program import KEPT, Room, answer, filled, prepared
 from crucible.core.proposal import Candidate
-from crucible.core.quota import Quota
+from crucible.model.quota import Quota
 from crucible.model.spec import Constraints, JobSpec, Strategy
 from crucible.model.units import MicroUsd
 
@@ -69,6 +69,7 @@ def propose_mixed(
     """The spec of the question says what is for all groups together: budget, deadline, price per hour and strategy.
     Each group keeps what its own spec says as well. Without a deadline all tasks run at the same time, or in as few
     waves as there is room for, doubling."""
+    quotas = (*table.quotas, *quotas)
     made = [group_of(question, spec, count, table, book, quotas) for spec, count in groups]
     if not made:
         return nothing("there are no tasks")

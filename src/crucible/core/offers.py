@@ -15,6 +15,7 @@ import numpy.typing as npt
 from crucible.model.catalog import Billing, Hazard, InstanceType, Lane, Price
 from crucible.model.ids import OfferId
 from crucible.model.offer import Fabric, Market, Offer, Target
+from crucible.model.quota import Quota
 from crucible.model.units import MicroUsd
 
 Floats = npt.NDArray[np.float64]
@@ -98,6 +99,7 @@ class OfferTable:
     live: Mapping[int, Offer]  # rows that a seller itself listed just now
     # Rows that were refused a moment ago and are not asked for again yet: why, and until when.
     cooling: Mapping[int, str] = field(default_factory=dict)
+    quotas: tuple[Quota, ...] = ()  # of the accounts that machines are bought with, as far as they are known
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -161,14 +163,15 @@ class OfferTable:
 
     @cached_property
     def emptied(self) -> "OfferTable":
-        """As if nobody used the own machines, and nothing had been refused: the largest machine of a stock is the whole
-        stock."""
+        """As if nobody used the own machines or any quota, and nothing had been refused: the largest machine of a stock
+        is the whole stock."""
         whole = dict.fromkeys(self.stocks, 0)
         for offer in self.live.values():
             if offer.stock in whole:
                 whole[offer.stock] = max(whole[offer.stock], offer.gpus)
         live = {row: replace(offer, free_machines=offer.all_machines) for row, offer in self.live.items()}
-        return replace(self, free_gpus=tuple(whole[stock] for stock in self.stocks), live=live, cooling={})
+        free_gpus, quotas = tuple(whole[stock] for stock in self.stocks), tuple(replace(q, used=0) for q in self.quotas)
+        return replace(self, free_gpus=free_gpus, live=live, cooling={}, quotas=quotas)
 
     def listing(self, row: int) -> "Listing":
         shape, place = int(self.shape[row]), int(self.place[row])
@@ -199,7 +202,13 @@ class OfferTable:
             cooling=self.cooling.get(row),
             free_machines=self.live[row].free_machines if row in self.live else None,
             stock=None if stock == UNKNOWN else self.stocks[stock],
+            quotas=self._quotas_of(row),
         )
+
+    def _quotas_of(self, row: int) -> tuple[Quota, ...]:
+        shape, region = int(self.shape[row]), self.places.region[self.place[row]]
+        provider, name = self.sellers.name[self.shapes.seller[shape]], self.shapes.name[shape]
+        return tuple(q for q in self.quotas if q.holds_for(provider, region, Market(int(self.market[row])), name))
 
     def row_of(self, offer: OfferId) -> int:
         """UNKNOWN if it is not for sale."""
@@ -251,6 +260,7 @@ class Listing:
     cooling: str | None = None  # why it is not asked for at the moment
     free_machines: int | None = None  # own machines: so many can be had
     stock: str | None = None  # that `free_gpus` are of
+    quotas: tuple[Quota, ...] = ()  # that it counts against
 
 
 def offer_id(provider: str, region: str, zone: str, instance_type: str, market: Market) -> OfferId:

@@ -197,7 +197,11 @@ def risky_gangs(found: Study, chosen: Ints) -> Ints:
 
 def mixed_gangs(found: Study, gangs: Ways) -> Ways:
     """Some of the machines on demand: what was turned down for what it is, and not for what it comes to, is no part."""
-    ways = candidates.mixed(found.table, gangs, lambda row: not 0 < found.rule[row] < Rule.PRICE_LIMIT)
+
+    def is_usable(row: int) -> bool:
+        return not 0 < found.rule[row] < Rule.PRICE_LIMIT and found.rule[row] != Rule.QUOTA
+
+    ways = candidates.mixed(found.table, gangs, is_usable)
     hourly = found.limits.max_price_per_hour
     return ways if hourly is None else ways.take(ways.price <= hourly)
 

@@ -31,10 +31,11 @@ class Rule(IntEnum):
     RISK_UNKNOWN = 17
     SPEED_UNKNOWN = 18
     PRICE_LIMIT = 19
-    SOLD_OUT = 20
-    DEADLINE = 21
-    BUDGET = 22
-    RELIABILITY = 23
+    QUOTA = 20
+    SOLD_OUT = 21
+    DEADLINE = 22
+    BUDGET = 23
+    RELIABILITY = 24
 
     @property
     def code(self) -> str:
@@ -67,6 +68,7 @@ FIELDS = {
     Rule.RISK_UNKNOWN: "constraints.min_reliability",
     Rule.SPEED_UNKNOWN: "resources.estimated_on",
     Rule.PRICE_LIMIT: "constraints.max_price_per_hour",
+    Rule.QUOTA: "resources.gpus",
     Rule.SOLD_OUT: "resources.gpus",
     Rule.DEADLINE: "constraints.deadline",
     Rule.BUDGET: "constraints.budget",

@@ -11,8 +11,10 @@ from crucible.core.cost import OWN, Moves, moves
 from crucible.core.cycle import ANY_GPU, shape
 from crucible.core.offers import UNKNOWN, Bools, Ints, Listing, OfferTable
 from crucible.core.proposal import Rule
+from crucible.core.quota import over
 from crucible.core.speeds import known_as
 from crucible.model.offer import Fabric
+from crucible.model.quota import Measure
 from crucible.model.spec import JobSpec, Locality, Mode, Replication
 
 Rules = npt.NDArray[np.int8]  # a Rule per entry
@@ -92,6 +94,10 @@ def judge(spec: JobSpec, table: OfferTable, now: datetime) -> Ruling:
     if limits.max_price_per_hour is not None:
         total = table.price * gang.nodes[table.shape]
         later(rule, total > limits.max_price_per_hour, Rule.PRICE_LIMIT)
+    for quota in table.quotas:
+        passed = over(quota, table, gang.nodes)
+        if passed is not None:
+            later(rule, passed, Rule.QUOTA)
     return Ruling(sold_out(rule, table, gang), gang, moved)
 
 
@@ -271,6 +277,8 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
             return f"nobody knows how fast {offer.gpu or 'it'} does this work"
         case Rule.PRICE_LIMIT:
             return "costs more per hour than the spec allows"
+        case Rule.QUOTA:
+            return over_quota(offer, nodes)
         case Rule.SOLD_OUT:
             if offer.free_gpus is None and offer.cooling is None:
                 return f"needs {nodes} machines, {offer.free_machines} can be had"
@@ -285,3 +293,13 @@ def explain(rule: Rule, spec: JobSpec, offer: Listing, nodes: int, max_nodes: in
             return f"is too likely to miss: less than {limits.min_reliability:g} to finish within the limits"
         case Rule.NONE:
             return ""
+
+
+def over_quota(offer: Listing, nodes: int) -> str:
+    """The quota that leaves least, if several are in the way of one gang; else it is in the way of all together."""
+    each = {Measure.MACHINES: 1.0, Measure.GPUS: offer.gpus, Measure.CPUS: offer.cpus}
+    passed = [quota for quota in offer.quotas if nodes * each[quota.measure] > quota.left]
+    if not passed:
+        return "all tasks together would pass a quota"
+    tight = min(passed, key=lambda quota: quota.left)
+    return f"needs {nodes * each[tight.measure]:g} {tight.measure}, {tight.left} are left of the quota {tight}"

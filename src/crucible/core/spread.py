@@ -17,10 +17,10 @@ from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.plan import Question, Study
 from crucible.core.proposal import Candidate, Proposal, Rule
-from crucible.core.quota import Quota
 from crucible.core.unfold import MOST_TASKS, MOST_WORKERS
 from crucible.core.wording import chosen_why, notes_of, other_why
 from crucible.model.errors import InfeasibleJob
+from crucible.model.quota import Quota
 from crucible.model.shards import Shards
 from crucible.model.spec import JobSpec
 
@@ -56,9 +56,9 @@ def shard_count(asked: Shards) -> int:
 def propose_tasks(
     question: Question, tasks: int, table: OfferTable, book: SpeedBook, quotas: Sequence[Quota] = ()
 ) -> Proposal:
-    """Budget, deadline and price per hour are for all of them."""
+    """Budget, deadline and price per hour are for all of them; `quotas` are beside those of the table."""
     found = plan.study(of_one_task(question, tasks), table, book)
-    caps = caps_of(question, found, tasks, quotas)
+    caps = caps_of(question, found, tasks, (*table.quotas, *quotas))
     lots = fleets.useful(found, caps)
     best = fleets.best(found, lots, caps)
     chosen = None if best is None else told(found, best)

@@ -2,7 +2,8 @@
 missing is bought, as crews; what nobody needs any more is given back. Part of the cycle, under its claim; the steps of
 single crews are woken like those of tasks."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -57,6 +58,7 @@ class CrewDesk:
         self._planner = planner
         self._prepare = prepare
         self._not_before: dict[str, float] = {}  # of the next purchase, by job; monotonic
+        self._promised: set[TaskId] = set()  # tasks whose beginning is being written
 
     async def cycle(self, offers: list[Offer], claim: Claim) -> list[Offer]:
         """Returns what is left on offer."""
@@ -91,9 +93,23 @@ class CrewDesk:
         count = 0
         for start in range(0, len(seats), BATCH):
             some = seats[start : start + BATCH]
-            waiting = await self._context.store.seated(job.id, self._context.clock.now(), len(some))
-            count += await self._seat(job, spec, waiting, some, claim)
+            waiting = await self._waiting(job, len(some))
+            with self._promising(waiting):
+                count += await self._seat(job, spec, waiting, some, claim)
         return count
+
+    async def _waiting(self, job: Job, limit: int) -> Sequence[Task]:
+        """The next ones, but those whose beginning is being written."""
+        return await self._context.store.seated(job.id, self._context.clock.now(), limit, without=self._promised)
+
+    @contextmanager
+    def _promising(self, some: Sequence[Task]) -> Iterator[None]:
+        """Until that is written, nobody else here is to give them a seat."""
+        self._promised.update(task.id for task in some)
+        try:
+            yield
+        finally:
+            self._promised.difference_update(task.id for task in some)
 
     async def _seat(
         self, job: Job, spec: JobSpec, waiting: Sequence[Task], seats: Sequence[crew.Seat], claim: Claim
@@ -140,18 +156,30 @@ class CrewDesk:
         made = Change(None, attempts.evolve(attempt, assigned), (AttemptCreated(now), assigned))
         return [*changed(task, [*given, *events], tasks.evolve)[1], made], allocation(job, spec, attempt, seat)
 
-    async def succession(self, tree: TaskTree, attempt: Attempt) -> Succession:
+    @asynccontextmanager
+    async def succession(self, tree: TaskTree, attempt: Attempt | None) -> AsyncIterator[Succession]:
         """Who comes next on the seat of an attempt that is over: written in the same transaction, so that no cycle is
         needed, and no other sees the seat free. Searches that must be asked first wait for the cycle."""
+        seat = None if attempt is None else self._seat_of(tree, attempt)
+        task = None if seat is None else await self._next_for(tree.job)
+        if task is None or seat is None:
+            yield Succession()
+            return
+        with self._promising([task]):
+            changes, record = await self._placed(tree.job, self._context.spec_of(tree.job), task, seat, None)
+            yield Succession(tuple(changes), (record,))
+
+    def _seat_of(self, tree: TaskTree, attempt: Attempt) -> crew.Seat | None:
         job, spec = tree.job, self._context.spec_of(tree.job)
-        seat = crew.same_seat(tree, attempt, spec.resources, self._context.view(job, tree.leases))
-        if seat is None or job.desired is not Desired.RUN or job.drained is not None:
-            return Succession()
-        waiting = await self._context.store.seated(job.id, self._context.clock.now(), 1)
-        if not waiting or (waiting[0].params is None and spec.sweep is not None):
-            return Succession()
-        changes, record = await self._placed(job, spec, waiting[0], seat, None)
-        return Succession(tuple(changes), (record,))
+        if job.desired is not Desired.RUN or job.drained is not None:
+            return None
+        return crew.same_seat(tree, attempt, spec.resources, self._context.view(job, tree.leases))
+
+    async def _next_for(self, job: Job) -> Task | None:
+        for task in await self._waiting(job, 1):
+            if task.params is not None or self._context.spec_of(job).sweep is None:
+                return task
+        return None
 
     # --- machines ------------------------------------------------------------------------------------
 

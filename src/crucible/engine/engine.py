@@ -22,6 +22,7 @@ from crucible.engine.placer import Placer
 from crucible.engine.planner import NO_KNOWLEDGE, Known, Planner
 from crucible.engine.poller import Poller
 from crucible.engine.prices import PriceBook, PriceRefresher, table_facts
+from crucible.engine.quotas import QuotaBook
 from crucible.engine.recommendations import Recommender
 from crucible.engine.service import Service
 from crucible.engine.shard_outputs import ShardOutputs
@@ -69,7 +70,8 @@ class Engine:
         self.price_book = PriceBook(context.store, context.clock)
         self.prices = PriceRefresher(context, prices, self.price_book, lambda: table_facts(knowledge.table))
         telemetry = Telemetry(context, lambda: knowledge.book)
-        self.planner = Planner(context, knowledge, self.price_book.overlay, shelf.offers, telemetry)
+        self.quotas = QuotaBook(context)
+        self.planner = Planner(context, knowledge, self.price_book.overlay, shelf.offers, telemetry, self.quotas.known)
         self.sweeps = Sweeps(context)
         self.trials = TrialDesk(context, self.sweeps)
         crews = CrewDesk(context, self.planner, self.sweeps.prepare)
@@ -111,6 +113,7 @@ class Engine:
             self._stirring,
             self.placer.run,
             self.prices.run,
+            self.quotas.run,
             self.sweeps.run,
             self.tidier.run,
             *([self.dataset_copies.run] if self.context.region_storage else []),

@@ -152,6 +152,7 @@ class Gateway:
             wishes = await context.store.channels(node_id, context.clock.now())
             version = work_version(known) + marked(wishes)
             if version != seen:
+                self._reports.expect(known)
                 work = encode(work_of(context, known, await self._checkpoints.carries(known.job)))
                 told = {"version": version, "channels": encode(wishes), "servers": await self._servers()}
                 return wire.WorkReply.model_validate({**work, **told})

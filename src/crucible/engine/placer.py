@@ -12,7 +12,20 @@ from datetime import timedelta
 from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.check import check_plan
-from crucible.core.cycle import Placement, Purchase, Shape, Unplaced, Want, free_gpus, left, place, plan, shape
+from crucible.core.cycle import (
+    Placement,
+    Purchase,
+    Shape,
+    Unplaced,
+    Want,
+    free_gpus,
+    left,
+    place,
+    plan,
+    shape,
+    within,
+    within_quotas,
+)
 from crucible.core.lives import mean_life_s
 from crucible.core.relaunch import Relaunch, remaining, said
 from crucible.core.scale import is_elastic, resized, sizes
@@ -30,7 +43,8 @@ from crucible.model.errors import StaleClaim, StaleVersion
 from crucible.model.ids import AttemptId, LeaseId, TaskId
 from crucible.model.job import Job
 from crucible.model.lease import Lease
-from crucible.model.offer import Offer
+from crucible.model.offer import Market, Offer
+from crucible.model.quota import Holding
 from crucible.model.record import Allocation
 from crucible.model.spec import JobSpec, Mode
 from crucible.model.sweep import Params
@@ -106,10 +120,20 @@ class Placer:
         while is_more:
             trees = await context.store.waiting(context.clock.now(), BATCH, without=looked_at)
             looked_at.update(tree.task.id for tree in trees)
-            offers = await self._place(trees, offers, claim)
+            offers = await self._place(await self._admitted(trees), offers, claim)
             is_more = len(trees) == BATCH
         offers = await self._crews.cycle(offers, claim)
         self._left = await self.growth.grow(offers, claim)
+
+    async def _admitted(self, trees: Sequence[TaskTree]) -> Sequence[TaskTree]:
+        """Without those of whose job as many run as may at a time."""
+        limits = {tree.job.id: self._context.spec_of(tree.job).execution.parallelism for tree in trees}
+        room = {
+            job_id: most - (await self._context.store.tally(job_id)).at_work
+            for job_id, most in limits.items()
+            if most is not None
+        }
+        return within(trees, room)
 
     def _recall(self, offers: list[Offer]) -> None:
         now = self._context.clock.monotonic()
@@ -122,7 +146,7 @@ class Placer:
         by_task = {tree.task.id: tree for tree in trees}
         asks = {tree.task.id: await self._ask_of(tree, offers) for tree in trees}
         wants = [ask.want for ask in asks.values()]
-        made = plan(wants, offers)
+        made = within_quotas(plan(wants, offers), self._planner.quotas)
         check_plan(made, wants, offers)
         for placement in made.placements:
             await self._commit(by_task[placement.task_id], placement, asks[placement.task_id], claim)
@@ -157,12 +181,13 @@ class Placer:
     async def _best_buy(self, tree: TaskTree, rest: JobSpec) -> tuple[Relaunch | None, int]:
         """For what is left of the job, and for how many of the machines that its spec speaks of. Its limits hold; only
         one that has run already goes on without them."""
+        held = holdings(tree)
         for nodes in sizes(rest):
             sized = resized(rest, nodes) if is_elastic(rest) else rest
             if tree.job.started_at is not None:
-                again = await self._planner.relaunch(sized)
+                again = await self._planner.relaunch(sized, held)
             else:
-                found = await self._planner.purchase(sized)
+                found = await self._planner.purchase(sized, held)
                 again = None if found is None else Relaunch(found)
             if again is not None:
                 return again, nodes
@@ -259,6 +284,22 @@ class Placer:
             return changes
         tally = Tally({task.phase: 1}, task.reason, ever_placed=task.attempts > 0)
         return changes + changed(tree.job, jobs.decide(tree.job, tally, now), jobs.evolve)[1]
+
+
+def holdings(tree: TaskTree) -> list[Holding]:
+    """What the task has of each kind."""
+    orders = {order.id: order for order in tree.orders}
+    bought = [orders[lease.order_id] for lease in held_leases(tree) if lease.order_id in orders]
+    return [
+        Holding(
+            order.target.provider,
+            order.target.region,
+            order.instance_type,
+            Market.SPOT if order.is_spot else Market.ON_DEMAND,
+            machines=1,
+        )
+        for order in bought
+    ]
 
 
 def completed(context: Context, tree: TaskTree, held: Sequence[Lease], offers: Sequence[Offer]) -> Want | None:

@@ -19,6 +19,7 @@ from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
 from crucible.core.proposal import Candidate, Proposal
+from crucible.core.quota import freed, in_use
 from crucible.core.relaunch import Relaunch, relaunch, without
 from crucible.engine.answers import Answers, Planned, essence
 from crucible.engine.context import Context
@@ -30,6 +31,7 @@ from crucible.model.encoding import encode
 from crucible.model.lease import SpotLives
 from crucible.model.ledger import Cooldown
 from crucible.model.offer import Market, Offer
+from crucible.model.quota import Holding, Quota
 from crucible.model.spec import JobSpec, Strategy
 from crucible.model.units import MicroUsd
 
@@ -67,6 +69,7 @@ class Live:
     made_at: float
     offers: Sequence[Offer]
     cooldowns: Sequence[Cooldown]
+    quotas: Sequence[Quota]  # with what is in use of them
     table: OfferTable
 
 
@@ -78,12 +81,15 @@ class Planner:
         overlay: Callable[[], Awaitable[tuple[int, Sequence[Price]]]],
         offers: Callable[[], Awaitable[Sequence[Offer]]],
         telemetry: Telemetry,
+        quotas: Callable[[], Sequence[Quota]] = tuple,
     ) -> None:
+        """`quotas` are those that sellers told of, as if nothing were in use."""
         self._context = context
         self._knowledge = knowledge
         self._overlay = overlay
         self._offers = offers
         self._telemetry = telemetry
+        self._quotas = quotas
         self._lives = Lives(context)
         self._priced: tuple[int, Sequence[SpotLives], OfferTable] | None = None
         self._live: Live | None = None
@@ -95,13 +101,21 @@ class Planner:
         if self._live is None or now - self._live.looked_at > OFFERS_FRESH_S:
             offers, wall = await self._offers(), self._context.clock.now()
             cooldowns = tuple(await self._context.store.cooldowns(wall))
-            seen = None if self._live is None else (self._live.offers, self._live.cooldowns)
-            if self._live is not None and (offers, cooldowns) == seen and now - self._live.made_at < DATED_S:
+            quotas = await self._in_use(priced)
+            seen = None if self._live is None else (self._live.offers, self._live.cooldowns, self._live.quotas)
+            if self._live is not None and (offers, cooldowns, quotas) == seen and now - self._live.made_at < DATED_S:
                 self._live = replace(self._live, looked_at=now)
             else:
-                table = cooled(with_live(priced, offers, wall), cooldowns)
-                self._live = Live(now, now, offers, cooldowns, table)
+                table = replace(cooled(with_live(priced, offers, wall), cooldowns), quotas=quotas)
+                self._live = Live(now, now, offers, cooldowns, quotas, table)
         return self._live.table
+
+    async def _in_use(self, table: OfferTable) -> tuple[Quota, ...]:
+        """By what this deployment holds; what others run in the same account is not seen here."""
+        quotas = self._quotas()
+        providers = sorted({quota.provider for quota in quotas})
+        held = [one for provider in providers for one in await self._context.store.holdings(provider)]
+        return in_use(quotas, held, table)
 
     async def _learned(self) -> OfferTable:
         """What is shipped, with the newest prices and what machines lived through."""
@@ -112,15 +126,20 @@ class Planner:
             self._priced, self._live = (version, lives, table), None
         return self._priced[2]
 
+    @property
+    def quotas(self) -> tuple[Quota, ...]:
+        """Of the table that was made last."""
+        return () if self._live is None else self._live.table.quotas
+
     def look_again(self) -> None:
         """Something was bought or refused: what was seen a second ago is old."""
         if self._live is not None:
             self._live = replace(self._live, looked_at=float("-inf"))
 
-    async def purchase(self, spec: JobSpec) -> Candidate | None:
+    async def purchase(self, spec: JobSpec, held: Sequence[Holding] = ()) -> Candidate | None:
         """The best way to run a task now that is enabled and is one order; None if everything is taken, refused or
-        over its limits at the moment."""
-        answers, asked = await self._current(), essence(spec)
+        over its limits at the moment. `held` is what the task has already: a gang may need only the rest."""
+        answers, asked = await self._current(held), essence(spec)
         return answers.purchase(asked, lambda: self._purchase(asked, answers))
 
     def _purchase(self, spec: JobSpec, answers: Answers) -> Candidate | None:
@@ -130,9 +149,9 @@ class Planner:
             check_candidate(found, spec, 1, answers.now)
         return found
 
-    async def relaunch(self, spec: JobSpec) -> Relaunch | None:
+    async def relaunch(self, spec: JobSpec, held: Sequence[Holding] = ()) -> Relaunch | None:
         """The same for a job that is under way, of which `spec` is left."""
-        answers, asked = await self._current(), essence(spec)
+        answers, asked = await self._current(held), essence(spec)
         return answers.relaunch(asked, lambda: self._relaunch(asked, answers))
 
     def _relaunch(self, spec: JobSpec, answers: Answers) -> Relaunch | None:
@@ -187,9 +206,12 @@ class Planner:
         answers, asked = await self._current(), essence(spec)
         return answers.plan(asked, lambda: self._plan(asked, answers))
 
-    async def _current(self) -> Answers:
-        """Answers hold for one table, one book and one minute."""
+    async def _current(self, held: Sequence[Holding] = ()) -> Answers:
+        """Answers hold for one table, one book and one minute. Whoever asks for more beside what it holds has more left
+        of its quotas than others."""
         table, book, now = await self.table(), await self._telemetry.book(), self._context.clock.now()
+        if held and table.quotas:
+            return Answers(replace(table, quotas=freed(table.quotas, held, table)), book, now)
         if self._answers is None or not self._answers.hold(table, book, now):
             self._answers = Answers(table, book, now)
         return self._answers

@@ -1,8 +1,10 @@
 """What nodes say. A report is a whole picture that may be repeated or late; logs are durable before anything that
 follows from them is recorded; what is only heard (beats, progress) is written late and together."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,14 +27,14 @@ from crucible.model.lease import Lease, LeasePhase
 from crucible.model.outputs import Output
 from crucible.model.record import Artifact, ArtifactType, Beat, Checkpoint
 from crucible.model.task import Task, TaskKind
-from crucible.model.tree import TaskTree
+from crucible.model.tree import NodeWork, TaskTree
 from crucible.ports.streams import LogLine, MetricPoint
 from crucible.wire import agent as wire
 
 TRIES = 10
 REMEMBERED = 20_000
 
-Succeed = Callable[[TaskTree, Attempt], Awaitable[Succession]]
+Succeed = Callable[[TaskTree, Attempt | None], AbstractAsyncContextManager[Succession]]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -111,8 +113,7 @@ class Reports:
             await self._progress.settle((await self._home(here, rank.attempt_id)).whose)
         if ended:
             await self.flush()  # the last progress is known before the end is
-        for rank in report.ranks:
-            await self._rank(here, rank)
+        await self._ranks(here, [rank for rank in report.ranks if self._is_news(rank)])
         if report.streams or report.progress:
             self._context.hub.notify(here.job.id)
         return acks
@@ -152,8 +153,16 @@ class Reports:
             raise Forbidden("the attempt runs elsewhere")
         return remember(self._homes, (here.node_id, attempt_id), await self._home_of(here.node_id, here.job, attempt))
 
+    def expect(self, known: NodeWork) -> None:
+        """A node is about to hear what it should run: what it will say of that needs no look at where it belongs."""
+        for task, attempt in known.at_work:
+            if (known.node.id, attempt.id) not in self._homes:
+                remember(self._homes, (known.node.id, attempt.id), self._made(known.node.id, known.job, task, attempt))
+
     async def _home_of(self, node_id: NodeId, job: Job, attempt: Attempt) -> Home:
-        task = await self._context.store.task(attempt.task_id)
+        return self._made(node_id, job, await self._context.store.task(attempt.task_id), attempt)
+
+    def _made(self, node_id: NodeId, job: Job, task: Task, attempt: Attempt) -> Home:
         course = course_of(self._context.spec_of(job))
         return Home(
             node_id=node_id,
@@ -186,8 +195,21 @@ class Reports:
 
     # --- ranks and checkpoints ------------------------------------------------------------------------
 
-    async def _rank(self, here: Here, report: wire.RankReport) -> None:
-        if self._is_news(report):
+    async def _ranks(self, here: Here, news: Sequence[wire.RankReport]) -> None:
+        """Attempts side by side, each in transactions of its own, which then wait for the disk together."""
+        by_attempt: dict[str, list[wire.RankReport]] = {}
+        for report in news:
+            by_attempt.setdefault(report.attempt_id, []).append(report)
+        said = await asyncio.gather(
+            *(self._ranks_of(here, some) for some in by_attempt.values()), return_exceptions=True
+        )
+        for trouble in said:
+            if trouble is not None:
+                raise trouble
+
+    async def _ranks_of(self, here: Here, reports: Sequence[wire.RankReport]) -> None:
+        """Of one attempt, one after the other."""
+        for report in reports:
             await self._heard_of(await self._home(here, report.attempt_id), report)
 
     def _is_news(self, report: wire.RankReport) -> bool:
@@ -370,10 +392,10 @@ class Reports:
         if not changes and not records:
             return
         is_over = any(isinstance(change.after, Task) and change.after.attempt_id is None for change in changes)
-        next_one = await self._succession(tree, after) if is_over else Succession()
-        resting = rests(changes, tree.orders, view.now, context.policy)
-        written = (*records, *resting, *next_one.records)
-        await context.store.commit((*changes, *next_one.changes), written, label=label)
+        async with self._succession(tree, after if is_over else None) as next_one:
+            resting = rests(changes, tree.orders, view.now, context.policy)
+            written = (*records, *resting, *next_one.records)
+            await context.store.commit((*changes, *next_one.changes), written, label=label)
         context.tell_seated(home.job_id, changes)
         self._tell_nodes(home, tree.attempt, after)
         if is_over and not next_one.changes:

@@ -17,10 +17,12 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 def encode(value: Any) -> Any:
     """Plain JSON for `value`."""
-    if type(value) in _PLAIN:
+    kind: type = type(value)
+    if kind in _PLAIN:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+    names = _names(kind)
+    if names is not None:
+        return {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -32,6 +34,12 @@ def encode(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [encode(v) for v in value]
     return value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """Of the fields of a dataclass; looked up once for each: a busy server encodes ten thousand events a minute."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
 def encode_event(event: Any) -> tuple[str, dict[str, Any]]:

@@ -63,3 +63,9 @@ class Tally:
     ever_placed: bool = False  # some task has had an attempt
     skipped: int = 0  # among the cancelled: nobody needs them any more
     crews: int = 0  # that hold machines, or will
+    steps: int = 0  # of a workflow, that have not ended
+
+    @property
+    def at_work(self) -> int:
+        """Tasks that have begun and not ended."""
+        return sum(n for phase, n in self.counts.items() if phase is not TaskPhase.WAITING and not phase.is_terminal)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from crucible.model.ids import MachineId
 from crucible.model.lease import Boot, Leftover, Machine, Order, SellerFacts
 from crucible.model.offer import Offer
+from crucible.model.quota import Quota
 
 
 class Seller(Protocol):
@@ -57,6 +58,14 @@ class Reaps(Protocol):
 class Remembers(Protocol):
     async def last_words(self, machine: MachineId) -> str | None:
         """The end of what a machine wrote to its console; None where there is nothing."""
+        ...
+
+
+@runtime_checkable
+class Quotas(Protocol):
+    async def quotas(self) -> Sequence[Quota]:
+        """What its account may have at a time in this region, whoever uses it; none where it does not say. `used` is
+        left at nothing. Asked once an hour. Raises ProviderError's children only."""
         ...
 
 

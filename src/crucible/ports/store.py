@@ -28,6 +28,7 @@ from crucible.model.job import Job, JobStatus
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.outputs import Output, OutputTotals
+from crucible.model.quota import Holding
 from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
 from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
 from crucible.model.task import Task
@@ -173,8 +174,10 @@ class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
         ...
 
     async def crews(self, job_id: JobId) -> Crews: ...
-    async def seated(self, job_id: JobId, now: datetime, limit: int) -> Sequence[Task]:
-        """Its next tasks to get a seat."""
+    async def seated(
+        self, job_id: JobId, now: datetime, limit: int, *, without: Collection[TaskId] = ()
+    ) -> Sequence[Task]:
+        """Its next tasks to get a seat, but those of `without`."""
         ...
 
     async def waiting_tasks(self, job_id: JobId, limit: int) -> Sequence[Task]:
@@ -186,6 +189,10 @@ class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
         ...
 
     async def open_leases(self, provider: str, region: str | None = None) -> Sequence[Lease]: ...
+    async def holdings(self, provider: str) -> Sequence[Holding]:
+        """Open leases, counted by region, type and market."""
+        ...
+
     async def open_orders(self, provider: str, region: str | None = None) -> Sequence[Order]:
         """Orders that are not settled."""
         ...

@@ -1,6 +1,6 @@
 """Tasks that share machines of their job: who waits for a seat, which machines there are, and who runs on them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import bindparam, case, func, or_, select
@@ -52,7 +52,7 @@ _CREWED = Sql(
 )
 _SEATED = Sql(
     select(*TASKS.columns)
-    .where(_T.job_id == bindparam("job_id"), _WAITS, _IS_SEATED, _TIME_HAS_COME)
+    .where(_T.job_id == bindparam("job_id"), _WAITS, _IS_SEATED, _TIME_HAS_COME, ~Among(_T.id, "without"))
     .order_by(_T.index)
     .limit(bindparam("limit"))
 )
@@ -77,8 +77,9 @@ def crewed(tx: Transaction, now: datetime) -> Sequence[Crewed]:
     return found
 
 
-def seated(tx: Transaction, job_id: JobId, now: datetime, limit: int) -> Sequence[Task]:
-    return TASKS.unpack_all(tx.rows(_SEATED, job_id=job_id, now=micros(now), limit=limit))
+def seated(tx: Transaction, job_id: JobId, now: datetime, limit: int, without: Collection[TaskId]) -> Sequence[Task]:
+    promised = as_list(without)
+    return TASKS.unpack_all(tx.rows(_SEATED, job_id=job_id, now=micros(now), limit=limit, without=promised))
 
 
 def waiting_tasks(tx: Transaction, job_id: JobId, limit: int) -> Sequence[Task]:

@@ -2,18 +2,22 @@
 
 import base64
 import binascii
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, bindparam, case, or_, select, tuple_, union, union_all
+from sqlalchemy import BindParameter, Select, bindparam, case, func, or_, select, tuple_, union, union_all
 
 from crucible.model.attempt import Attempt, AttemptPhase
 from crucible.model.errors import InvalidRequest
 from crucible.model.ids import JobId, OrderId, TaskId, UserId
 from crucible.model.job import Desired, JobStatus
 from crucible.model.lease import Lease, LeasePhase, Order
+from crucible.model.offer import Market
+from crucible.model.quota import Holding
+from crucible.model.shards import ShardState
 from crucible.model.spec import Mode
 from crucible.model.task import Task, TaskKind, TaskPhase
 from crucible.ports.store import Due, JobPage, JobQuery, JobSummary
@@ -21,7 +25,8 @@ from crucible.store import tables as t
 from crucible.store import workflows
 from crucible.store.entities import ATTEMPTS, LEASES, ORDERS, TASKS, ranks_of, with_ranks
 from crucible.store.mapping import micros, moment, moment_or_none
-from crucible.store.sql import Row, Sql, Transaction, fixed, fixed_set
+from crucible.store.record_tables import shards
+from crucible.store.sql import Among, Row, Sql, Transaction, as_list, fixed, fixed_set
 from crucible.store.trees import OPEN_LEASE, UNSETTLED
 
 MAX_PAGE = 1000  # more than a person reads; a program follows the cursor
@@ -66,7 +71,7 @@ def jobs(tx: Transaction, query: JobQuery) -> JobPage:
     values |= {f"status_{n}": status.value for n, status in enumerate(sorted(query.status))}
     shown = frozenset(values) | ({"steps"} if query.with_steps else set())
     rows = tx.rows(_page(shown, len(query.status)), **values)
-    items = tuple(_summary(row) for row in rows[: query.limit])
+    items = with_shards(tx, [_summary(row) for row in rows[: query.limit]])
     more = len(rows) > query.limit
     return JobPage(items, _encode_cursor(items[-1]) if more else None)
 
@@ -102,6 +107,22 @@ def _matching(query: Select[Any], given: frozenset[str], status: str | None) -> 
     if "before_at" in given:
         query = query.where(tuple_(_J.created_at, _J.id) < tuple_(bindparam("before_at"), bindparam("before_id")))
     return query
+
+
+_SHARDS = Sql(
+    select(shards.c.job_id, shards.c.state, func.count())
+    .where(Among(shards.c.job_id, "job_ids"))
+    .group_by(shards.c.job_id, shards.c.state)
+)
+
+
+def with_shards(tx: Transaction, items: Sequence[JobSummary]) -> tuple[JobSummary, ...]:
+    """Jobs that work on items have come as far as their shards. One statement, which reads an index only."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for job_id, state, count in tx.rows(_SHARDS, job_ids=as_list(item.id for item in items)):
+        counts[job_id][state] += count
+    shares = {job_id: states[ShardState.DONE] / states.total() for job_id, states in counts.items()}
+    return tuple(item._replace(progress=shares[item.id]) if item.id in shares else item for item in items)
 
 
 _STATUS = {status.value: status for status in JobStatus}
@@ -234,6 +255,22 @@ def open_leases(tx: Transaction, provider: str, region: str | None) -> Sequence[
     if region is None:
         return LEASES.unpack_all(tx.rows(_OPEN_LEASES, provider=provider))
     return LEASES.unpack_all(tx.rows(_LEASES_IN, provider=provider, region=region))
+
+
+_HOLDINGS = Sql(
+    select(t.orders.c.region, t.orders.c.instance_type, t.orders.c.is_spot, func.count())
+    .join(t.leases, t.leases.c.order_id == t.orders.c.id)
+    .where(t.leases.c.provider == bindparam("provider"), OPEN_LEASE)
+    .group_by(t.orders.c.region, t.orders.c.instance_type, t.orders.c.is_spot)
+    .order_by(t.orders.c.region, t.orders.c.instance_type, t.orders.c.is_spot)
+)
+
+
+def holdings(tx: Transaction, provider: str) -> Sequence[Holding]:
+    return tuple(
+        Holding(provider, region, name, Market.SPOT if is_spot else Market.ON_DEMAND, machines)
+        for region, name, is_spot, machines in tx.rows(_HOLDINGS, provider=provider)
+    )
 
 
 def open_orders(tx: Transaction, provider: str, region: str | None) -> Sequence[Order]:

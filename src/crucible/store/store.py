@@ -27,6 +27,7 @@ from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.outputs import Output, OutputTotals
+from crucible.model.quota import Holding
 from crucible.model.record import (
     Artifact,
     Beat,
@@ -140,8 +141,10 @@ class SqlStore:
     async def crews(self, job_id: JobId) -> Crews:
         return await self._runner.snapshot(lambda tx: crews.crews(tx, job_id))
 
-    async def seated(self, job_id: JobId, now: datetime, limit: int) -> Sequence[Task]:
-        return await self._runner.read(lambda tx: crews.seated(tx, job_id, now, limit))
+    async def seated(
+        self, job_id: JobId, now: datetime, limit: int, *, without: Collection[TaskId] = ()
+    ) -> Sequence[Task]:
+        return await self._runner.read(lambda tx: crews.seated(tx, job_id, now, limit, without))
 
     async def waiting_tasks(self, job_id: JobId, limit: int) -> Sequence[Task]:
         return await self._runner.read(lambda tx: crews.waiting_tasks(tx, job_id, limit))
@@ -154,6 +157,9 @@ class SqlStore:
 
     async def open_leases(self, provider: str, region: str | None = None) -> Sequence[Lease]:
         return await self._runner.read(lambda tx: lists.open_leases(tx, provider, region))
+
+    async def holdings(self, provider: str) -> Sequence[Holding]:
+        return await self._runner.read(lambda tx: lists.holdings(tx, provider))
 
     async def open_orders(self, provider: str, region: str | None = None) -> Sequence[Order]:
         return await self._runner.read(lambda tx: lists.open_orders(tx, provider, region))

@@ -112,9 +112,13 @@ def heads_of(rows: Iterable[Row]) -> Heads:
 
 def grow(tx: Transaction, heads: Heads, below: Branches, **chosen: str) -> list[TaskTree]:
     attempts = with_ranks(tx.rows(below.attempts, **chosen), tx.rows(below.ranks, **chosen))
-    leases = LEASES.unpack_all(tx.rows(below.leases, **chosen))
-    nodes = tx.rows(below.nodes, **chosen)
-    orders = ORDERS.unpack_all(tx.rows(below.orders, **chosen))
+    leases: tuple[Lease, ...] = ()
+    nodes: list[Row] = []
+    orders: tuple[Order, ...] = ()
+    if any(task.kind is not TaskKind.SEATED for _, task in heads):  # those buy nothing: it is all their crews'
+        leases = LEASES.unpack_all(tx.rows(below.leases, **chosen))
+        nodes = list(tx.rows(below.nodes, **chosen))
+        orders = ORDERS.unpack_all(tx.rows(below.orders, **chosen))
     others = _ids_of_others(attempts, leases)
     if others:
         leases += LEASES.unpack_all(tx.rows(_LEASES_BY_ID, lease_ids=others))
@@ -210,15 +214,16 @@ def tally(tx: Transaction, job_id: JobId) -> Tally:
     if not rows:
         entities.job(tx, job_id)  # raises NotFound
     counts: Counter[TaskPhase] = Counter()
-    skipped = crews = 0
+    skipped = crews = steps = 0
     for phase, kind, verdict, n, _ in rows:
         if kind == TaskKind.CREW:
             crews += 0 if TaskPhase(phase).is_terminal else n
             continue
         counts[TaskPhase(phase)] += n
+        steps += n if kind == TaskKind.STEP and not TaskPhase(phase).is_terminal else 0
         skipped += n if verdict == Verdict.SKIPPED else 0
     reason = next((found for phase in _TELLING if phase in counts and (found := _reason(tx, job_id, phase))), None)
-    return Tally(counts, reason, any(_has_begun(*row) for row in rows), skipped, crews)
+    return Tally(counts, reason, any(_has_begun(*row) for row in rows), skipped, crews, steps)
 
 
 def _has_begun(phase: str, kind: str, verdict: str | None, n: int, attempts: int) -> bool:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,6 +125,8 @@ class FileStreams:
 
     async def _next(self, stream: _Stream, key: str) -> int:
         """An agent forgets what lies below the number we name: so it must be on disk."""
+        if stream.end is None and not stream.files.is_begun and not await self._segments(stream.name):
+            return 0  # of ten thousand tasks that say nothing none gets a folder
         async with self._held(stream) as end:
             if not end.is_synced:
                 await self._run(stream.files.append, end.number, end.size, b"")
@@ -236,8 +239,9 @@ class FileStreams:
         return stream
 
     def _forget_old(self) -> None:
-        for name, stream in list(self._streams.items())[: max(0, len(self._streams) - REMEMBERED)]:
-            if not stream.lock.locked():
+        surplus = max(0, len(self._streams) - REMEMBERED)
+        for name in list(islice(self._streams, surplus)):
+            if not self._streams[name].lock.locked():
                 del self._streams[name]
 
     async def _run(self, work: Callable[..., T], *args: Any) -> T:

@@ -21,6 +21,11 @@ class SegmentFiles:
     def path(self, number: int) -> Path:
         return self._folder / f"{self._channel}-{number:06d}.seg"
 
+    @property
+    def is_begun(self) -> bool:
+        """Somebody has written here, or was about to."""
+        return self._folder.exists()
+
     def exists(self, number: int) -> bool:
         return self.path(number).exists()
 

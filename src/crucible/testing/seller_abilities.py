@@ -3,12 +3,16 @@ file adds those that its seller has: `class TestAws(SellerContract, PreparesCont
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import Protocol
 
+import pytest
+
+from crucible.model.errors import ProviderError
 from crucible.model.ids import MachineId
 from crucible.model.lease import Leftover, LeftoverKind, MachineState
-from crucible.ports.seller import Examines, Prepares, Reaps, Remembers, Seller
+from crucible.ports.seller import Examines, Prepares, Quotas, Reaps, Remembers, Seller
 from crucible.testing.seller_contract import (
     BOOT,
     SellerWorld,
@@ -156,6 +160,31 @@ class RemembersContract:
         assert isinstance(seller, Remembers)
         for name in ("never-existed", "", "../../etc", "i-0123456789abcdef0"):
             assert asyncio.run(seller.last_words(MachineId(name))) is None
+
+
+class QuotasContract:
+    def test_quotas_are_of_the_seller_and_nothing_is_said_of_their_use(self, seller: Seller) -> None:
+        assert isinstance(seller, Quotas)
+        told = asyncio.run(seller.quotas())
+        assert told and {(one.provider, one.region) for one in told} == {(seller.name, seller.region)}
+        assert all(one.most >= 0 and one.used == 0 for one in told)
+        assert len({replace(one, most=0) for one in told}) == len(told), "each is told once"
+
+    def test_asking_again_changes_nothing(self, world: SellerWorld, seller: Seller) -> None:
+        async def scenario() -> None:
+            assert isinstance(seller, Quotas)
+            before = await seller.quotas()
+            order = await prepared(seller, order_of(await small_offer(world)))
+            await seller.create(order, BOOT)
+            assert await seller.quotas() == before, "what is in use is not the seller's to say"
+
+        asyncio.run(scenario())
+
+    def test_quotas_that_cannot_be_read_are_an_error_of_the_provider(self, world: "ExaminedWorld") -> None:
+        seller = world.unreachable()
+        assert isinstance(seller, Quotas)
+        with pytest.raises(ProviderError):
+            asyncio.run(seller.quotas())
 
 
 class ExaminedWorld(SellerWorld, Protocol):

@@ -10,6 +10,8 @@ from crucible.model.errors import InvalidRequest
 from crucible.model.ids import AttemptId, NodeId, TaskId, UserId
 from crucible.model.job import Desired, JobDesired, JobStatus, JobStatusChanged
 from crucible.model.lease import LeaseClosed, LeaseClosing, OrderPlaced, OrderRefused
+from crucible.model.offer import Market
+from crucible.model.quota import Holding
 from crucible.model.record import Beat, Progress
 from crucible.model.spec import Mode
 from crucible.model.task import TaskEnded, TaskExplained, TaskPhase, TaskPlaced, TaskRetried
@@ -103,6 +105,15 @@ class ListContract:
         assert await store.open_orders("fake", "nowhere-1") == (more,)
         assert await store.open_places() == [("fake", "nowhere-1")]
         assert await store.open_leases("fake", "elsewhere") == () == await store.open_orders("fake", "elsewhere")
+
+    async def test_what_is_held_is_counted_by_kind(self, store: Store) -> None:
+        first, second = await running(store), await running(store, "j2")
+        kind = first.order.target.region, first.order.instance_type, Market.ON_DEMAND
+        held = len(first.leases) + len(second.leases)
+        assert await store.holdings("fake") == (Holding("fake", *kind, held),)
+        await store.commit([step(first.leases[0], LeaseClosed(NOW, "gone"))[1]], label="test")
+        assert await store.holdings("fake") == (Holding("fake", *kind, held - 1),)
+        assert await store.holdings("other") == ()
 
     async def test_a_node_learns_what_to_do(self, store: Store) -> None:
         family = await running(store)

@@ -16,7 +16,7 @@ from crucible.model.ids import AttemptId, JobId
 from crucible.model.job import JobSubmitted
 from crucible.model.shards import Desk, Shard, Shards, ShardState, ShardTally, Turn
 from crucible.model.task import TaskCreated
-from crucible.ports.store import Store
+from crucible.ports.store import JobQuery, Store
 from crucible.testing.specimens import LATER, NOW, a_job, a_task, an_attempt
 
 JOB = JobId("j1")
@@ -70,6 +70,15 @@ class ShardContract:
         assert await store.shard_tally(JOB) == ShardTally(shards=10, waiting=10, items=100)
         with pytest.raises(NotFound):
             await store.shard(JOB, 10)
+
+    async def test_a_row_of_the_list_says_what_share_of_the_shards_is_done(self, store: Store) -> None:
+        ann, _ = await submitted(store)
+        assert [one.progress for one in (await store.jobs(JobQuery())).items] == [0.0]
+        for number in range(3):
+            given = (await lease(store, ann, f"q{number}")).given
+            assert given is not None
+            await commit(store, ann, given)
+        assert [one.progress for one in (await store.jobs(JobQuery())).items] == [0.3]
 
     async def test_a_lease_is_written_with_whom_it_was_given_to(self, store: Store) -> None:
         ann, bob = await submitted(store)

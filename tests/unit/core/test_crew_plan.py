@@ -7,10 +7,10 @@ from typing import Any
 from crucible.core.crew_plan import Held, Scaling, more
 from crucible.core.offers import OfferTable
 from crucible.core.plan import Question
-from crucible.core.quota import Quota
 from crucible.core.relaunch import Limit
 from crucible.model.ids import OfferId
 from crucible.model.offer import Target
+from crucible.model.quota import Quota
 from crucible.model.spec import Execution, JobSpec, Mode, Strategy
 from crucible.model.sweep import Search, Sweep
 from crucible.model.units import MicroUsd

@@ -3,11 +3,12 @@ from dataclasses import replace
 import pytest
 
 from crucible.core.check import check_plan
-from crucible.core.cycle import Purchase, Shape, Want, left, plan, shape
-from crucible.model.ids import LeaseId, OfferId, TaskId
+from crucible.core.cycle import Purchase, Shape, Want, left, plan, shape, within
+from crucible.model.ids import JobId, LeaseId, OfferId, TaskId
 from crucible.model.offer import Offer, Target
 from crucible.model.spec import Constraints, Execution, JobSpec, Resources
-from making import an_offer
+from crucible.model.tree import TaskTree
+from making import a_job, a_task, an_offer
 
 OFFERS = [an_offer(g) for g in range(9)]
 
@@ -144,3 +145,14 @@ def test_only_what_the_spec_allows_is_bought_of_several_sellers() -> None:
     ):
         (placement,) = plan([replace(asked, spec=spec)], [here, there]).placements
         assert placement.offer == there
+
+
+def test_of_each_job_no_more_tasks_are_looked_at_than_may_run_beside_those_that_do() -> None:
+    def tree(job: str, index: int) -> TaskTree:
+        task = a_task(id=TaskId(f"{job}{index}"), job_id=JobId(job), index=index)
+        return TaskTree(a_job(id=JobId(job)), task, None, (), (), (), {})
+
+    trees = [tree("a", 0), tree("b", 0), tree("a", 1), tree("b", 1), tree("a", 2), tree("c", 0)]
+    room = {JobId("a"): 2, JobId("c"): 0}
+    assert [one.task.id for one in within(trees, room)] == ["a0", "b0", "a1", "b1"]
+    assert [one.task.id for one in within(trees, {JobId("a"): -1})] == ["b0", "b1", "c0"]

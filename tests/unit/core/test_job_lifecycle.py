@@ -153,3 +153,34 @@ def test_who_cancels_work_that_is_not_done_gets_a_cancelled_job() -> None:
 
 def test_fate_says_nothing_while_a_task_is_at_work() -> None:
     assert fated(Tally({T.RUNNING: 1, T.FAILED: 1}), (S.FAILED, "left"))[0] is S.RUNNING
+
+
+@pytest.mark.parametrize(
+    "tally",
+    [
+        Tally({T.WAITING: 5, T.SUCCEEDED: 3}, ever_placed=True, crews=1),  # its crew has a seat for the next
+        Tally({T.WAITING: 5, T.PROVISIONING: 1, T.SUCCEEDED: 3}, ever_placed=True, crews=1),
+        Tally({T.WAITING: 1}, ever_placed=True, crews=1),  # one worker, which starts again on the same machine
+        Tally({T.WAITING: 2, T.SUCCEEDED: 1}, ever_placed=True, steps=2),  # a workflow between two steps
+        Tally({T.WAITING: 2, T.SCHEDULED: 1, T.SUCCEEDED: 1}, ever_placed=True),  # the next gang of a search
+    ],
+)
+def test_a_job_of_many_tasks_that_runs_stays_running_between_two_of_them(tally: Tally) -> None:
+    assert statuses(S.RUNNING, tally) == []
+
+
+def test_a_held_job_of_many_tasks_does_not_run_on() -> None:
+    left = Tally({T.WAITING: 5, T.SUCCEEDED: 3}, ever_placed=True, crews=1)
+    assert statuses(S.RUNNING, left, Desired.HOLD) == [S.SCHEDULED, S.PENDING]
+
+
+def test_a_job_of_many_tasks_that_lost_its_machines_is_scheduled_again() -> None:
+    left = Tally({T.WAITING: 5, T.SUCCEEDED: 3}, ever_placed=True)
+    assert statuses(S.RUNNING, left) == [S.SCHEDULED]
+    assert statuses(S.SCHEDULED, Tally(left.counts, ever_placed=True, crews=1)) == [S.PROVISIONING]
+
+
+def test_a_job_whose_tasks_all_save_is_checkpointing_and_runs_on_when_one_has() -> None:
+    saving = Tally({T.CHECKPOINTING: 2, T.WAITING: 1}, crews=1)
+    assert statuses(S.RUNNING, saving) == [S.CHECKPOINTING]
+    assert statuses(S.CHECKPOINTING, Tally({T.PROVISIONING: 1, T.WAITING: 1}, crews=1)) == [S.RUNNING]

@@ -12,9 +12,9 @@ from crucible.core.check_tasks import check_mixture
 from crucible.core.mixed import Mixture, propose_mixed
 from crucible.core.offers import OfferTable
 from crucible.core.plan import Question
-from crucible.core.quota import Quota
 from crucible.model.errors import InvariantBroken
 from crucible.model.offer import Target
+from crucible.model.quota import Quota
 from crucible.model.spec import Constraints, Execution, JobSpec, Mode, Strategy
 from crucible.model.sweep import Search, Sweep
 from crucible.model.units import MicroUsd

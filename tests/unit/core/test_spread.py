@@ -11,10 +11,10 @@ from crucible.core.check import check_proposal
 from crucible.core.offers import with_live
 from crucible.core.plan import Question
 from crucible.core.proposal import Rule
-from crucible.core.quota import Measure, Quota
 from crucible.engine.plan_view import plan_view
 from crucible.model.errors import InfeasibleJob
 from crucible.model.offer import Market, Target
+from crucible.model.quota import Measure, Quota
 from crucible.model.shards import Shards
 from crucible.model.spec import Data, Execution, JobSpec, Mode, Replication, Resources, Strategy
 from crucible.model.sweep import Evaluation, Parameter, Search, Sweep
@@ -238,7 +238,7 @@ def test_a_quota_that_is_in_the_way_is_named() -> None:
 )
 def test_quotas_count_machines_gpus_or_cpus(measure: Measure, most: int, machines: int) -> None:
     table = a_table([FOUR], [a_price("four", 5)])
-    quotas = [Quota(provider="aws", most=most, measure=measure, market=Market.ON_DEMAND, family="fo")]
+    quotas = [Quota(provider="aws", most=most, measure=measure, market=Market.ON_DEMAND, families=("four",))]
     made = spread.propose_tasks(a_question(a_sweep(16)), 16, table, BOOK, quotas)
     assert made.chosen is not None and made.chosen.nodes == machines
 

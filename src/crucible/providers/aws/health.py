@@ -133,7 +133,7 @@ class Checkup:
             return
         self._facts["vcpu_quotas"] = dict(found)
         if not any(found.values()):
-            codes = ", ".join(f"{quota.code} ({quota.name}: {quota.example})" for quota in quotas.QUOTAS)
+            codes = ", ".join(f"{quota.code} ({quota.name}: {quota.example})" for quota in quotas.FOR_GPUS)
             self.problem(
                 f"the account may run no GPU machine in {self._calls.region}: every quota is 0 vCPUs",
                 f"ask for more in the Service Quotas console: {codes}",

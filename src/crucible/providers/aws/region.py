@@ -12,7 +12,8 @@ from crucible.model.ids import MachineId
 from crucible.model.lease import Boot, Leftover, Machine, Order, SellerFacts
 from crucible.model.ledger import Terms
 from crucible.model.offer import Offer
-from crucible.providers.aws import health, leftovers, listing
+from crucible.model.quota import Quota
+from crucible.providers.aws import health, leftovers, listing, quotas
 from crucible.providers.aws import tags as tagging
 from crucible.providers.aws.account import PURCHASE_TIMEOUT_S, Account, Calls
 from crucible.providers.aws.errors import PROVIDER, code_of, translated
@@ -135,6 +136,9 @@ class AwsRegion:
 
     async def health(self) -> Mapping[str, Any]:
         return await health.examined(self._calls, self._lookups, self._deployment, self._server_url)
+
+    async def quotas(self) -> Sequence[Quota]:
+        return await self._calls.look(lambda: quotas.told(self._calls.client("service-quotas"), self.region))
 
     def close(self) -> None:
         """Threads end with their last call."""
