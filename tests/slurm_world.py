@@ -1,5 +1,6 @@
-"""A real Slurm in a folder: munged, slurmctld, three slurmd with sixteen GPUs that are files, and slurmrestd. One for a
-session; its processes are children of the test's, and end with it. One more keeps accounts: slurmdbd and its MariaDB."""
+"""A real Slurm in a folder: munged, slurmctld, three slurmd with sixteen GPUs that are files, and slurmrestd; one more
+with accounts, kept by slurmdbd in a MariaDB. Each is made once for a session; its processes are children of the test's,
+and end with it."""
 
 import asyncio
 import importlib.util
@@ -29,6 +30,7 @@ from crucible.providers.slurm import ClusterSettings, SlurmCluster
 from crucible.providers.slurm.cli import CliDoor
 from crucible.providers.slurm.door import Door
 from crucible.providers.slurm.here import HereRemote
+from crucible.providers.slurm.rest import RestDoor
 from crucible.ssh.login import Login
 from crucible.testing.seller_contract import SellerWorld
 
@@ -90,8 +92,7 @@ ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={port}
-AccountingStoragePass={folder}/munge/munge.sock
-AccountingStoreFlags={flags}"""
+AccountingStoragePass={folder}/munge/munge.sock"""
 DBD_CONF = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/munge.sock
@@ -195,9 +196,10 @@ class SlurmSite:
     def _start_rest(self) -> None:
         # It refuses to be root or SlurmUser.
         nobody = pwd.getpwnam("nobody")
+        plugins = "openapi/v0.0.38,openapi/dbv0.0.38" if self.accounting else "openapi/v0.0.38"
         self._start(
             "slurmrestd",
-            ["slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", self.rest_url.removeprefix("http://")],
+            ["slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, self.rest_url.removeprefix("http://")],
             environ={"SLURM_JWT": "daemon"},
             user=nobody.pw_uid,
             group=nobody.pw_gid,
@@ -255,6 +257,29 @@ class SlurmSite:
     def jobs_of(self, deployment: str) -> int:
         return sum(deployment in line for line in self.call("squeue", "-h", "-t", "all", "-o", "%k").splitlines())
 
+    def store_comments(self) -> None:
+        """In the accounts, which is not what Slurm does by default."""
+        conf = self.folder / "etc" / "slurm.conf"
+        conf.write_text(conf.read_text() + "AccountingStoreFlags=job_comment\n")
+        self.call("scontrol", "reconfigure")
+        until(lambda: self.says("scontrol", "show", "config", word="= job_comment"), "comments are stored")
+
+    def life_of(self, job: int | str) -> tuple[int, int]:
+        """Its start and its end, as the accounts have them."""
+        found = subprocess.run(
+            ["sacct", "-X", "-n", "-P", "-j", str(job), "-o", "Start,End"],
+            capture_output=True,
+            text=True,
+            env={**self.environ, "SLURM_TIME_FORMAT": "%s"},
+            timeout=30,
+        )
+        start, end = found.stdout.strip().split("|")
+        return int(start), int(end)
+
+    def forgets(self) -> None:
+        """All that has ended; slurmctld looks for that every ten seconds."""
+        until(lambda: not self.call("squeue", "-h", "-t", "all"), lambda: self.call("squeue", "-t", "all"))
+
     def token(self) -> str:
         return self.call("scontrol", "token", "username=root", "lifespan=7200").partition("=")[2]
 
@@ -298,7 +323,7 @@ class SlurmSite:
             controller=self.ports[0],
             folder=self.folder,
             nodes="\n".join(nodes),
-            accounting=ACCOUNTING.format(**places, flags="job_comment") if self.accounting else NO_ACCOUNTING,
+            accounting=ACCOUNTING.format(**places) if self.accounting else NO_ACCOUNTING,
             min_job_age=self.min_job_age_s,
         )
         (etc / "slurm.conf").write_text(text)
@@ -327,12 +352,24 @@ def running_site(**options: Any) -> Iterator[SlurmSite]:
 
 @pytest.fixture(scope="session")
 def slurm_site() -> Iterator[SlurmSite]:
-    if os.geteuid() != 0:
-        pytest.skip("a real Slurm needs device files: run as root")
-    absent = [program for program in PROGRAMS if shutil.which(program) is None]
-    assert not absent, f"a real Slurm needs {', '.join(absent)}: run `make engines`"
+    need(PROGRAMS)
     with running_site() as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def accounting_site() -> Iterator[SlurmSite]:
+    """It forgets within seconds what has ended, and its accounts do not."""
+    need((*PROGRAMS, *ACCOUNTANTS))
+    with running_site(accounting=True, min_job_age_s=2) as site:
+        yield site
+
+
+def need(programs: Sequence[str]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a real Slurm needs device files: run as root")
+    absent = [program for program in programs if shutil.which(program) is None]
+    assert not absent, f"a real Slurm needs {', '.join(absent)}: run `make engines`"
 
 
 _deployments = itertools.count(1)
@@ -385,6 +422,21 @@ class SlurmWorld(SellerWorld):
         asyncio.run(give_back())
         until(lambda: self.deployment not in self.site.call("squeue", "-h", "-o", "%k"), "its jobs have ended")
         until(self.site.is_idle, lambda: self.site.call("sinfo", "-N"))
+
+
+class RestWorld(SlurmWorld):
+    """The same by slurmrestd."""
+
+    def door(self) -> Door:
+        token = self.folder / "token"
+        if not token.exists():
+            token.write_text(self.site.token())
+        environment = {"SLURM_CONF": self.site.environ["SLURM_CONF"]}
+        return RestDoor(CLUSTER, self.site.rest_url, token, "root", environment)
+
+    def unreachable(self) -> SlurmCluster:
+        door = RestDoor(CLUSTER, "http://127.0.0.1:9", self.folder / "token", "root")
+        return SlurmCluster(self.cluster_settings(), door, deployment=self.deployment)
 
 
 SSHD = """\
