@@ -1,16 +1,18 @@
-"""A real Slurm that forgets what has ended, and the accounts that do not: slurmdbd, asked by sacct and by slurmrestd."""
+"""A real Slurm that forgets what has ended, and its accounts, which do not: slurmdbd, asked by sacct and slurmrestd."""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import slurm_world
 from crucible.model.lease import Machine, MachineState, Order
 from crucible.ports.remote import Done
 from crucible.providers.slurm import SlurmCluster
 from crucible.providers.slurm.cli import CLERK, CliDoor
 from crucible.providers.slurm.here import HereRemote
-from crucible.testing.seller_contract import BOOT, all_become, gone, listed_of, order_of, prepared, state_is, until
+from crucible.providers.slurm.request import machine_id
+from crucible.testing.seller_contract import BOOT, all_become, listed_of, order_of, prepared, state_is, until
 from slurm_world import CLUSTER, RestWorld, SlurmSite, SlurmWorld
 
 
@@ -24,7 +26,7 @@ class Counting(HereRemote):
         return await super().run(argv, stdin=stdin, timeout_s=timeout_s)
 
 
-async def bought(world: SlurmWorld, seller: SlurmCluster, which: str, count: int = 1) -> Order:
+async def bought(seller: SlurmCluster, which: str, count: int = 1) -> Order:
     (offer,) = [one for one in await seller.offers() if one.id == f"slurm/{CLUSTER}/{which}"]
     order = await prepared(seller, order_of(offer, count))
     await seller.create(order, BOOT)
@@ -42,43 +44,66 @@ def life(machine: Machine) -> tuple[int, int]:
 
 
 def test_what_slurmctld_has_forgotten_is_found_in_the_accounts(accounting_site: SlurmSite, tmp_path: Path) -> None:
-    """Comments are not stored there, as is usual: the command that submitted a job says whose it is, and its steps say
-    when each machine ended."""
-    site, world = accounting_site, SlurmWorld(accounting_site, tmp_path)
+    """By sacct and by slurmrestd; with comments in the accounts, and without, as is usual: then the command that
+    submitted a job says whose it is, or its steps, and these say when each machine ended."""
+    site = accounting_site
+    world = SlurmWorld(site, tmp_path, cpus_per_gpu=1)
+    rest, arrays = [
+        RestWorld(site, tmp_path, login=None, url=site.rest_url, independent=is_array, cpus_per_gpu=1)
+        for is_array in (False, True)
+    ]
 
     async def scenario() -> None:
         remote = Counting(site.environ)
-        seller = SlurmCluster(
-            world.cluster_settings(), CliDoor(CLUSTER, remote, sys.executable), deployment=world.deployment
-        )
-        gang, single = await bought(world, seller, "gpu/a100/1", 2), await bought(world, seller, "gpu/h100/1")
-        jobs = {order.id: job_of(site, order) for order in (gang, single)}
-        first, second = await listed_of(seller, gang)
-        await seller.delete(first.id)
-        await until(lambda: state_is(seller, first.id, MachineState.GONE))
-        (early,) = [one for one in await listed_of(seller, gang) if one.id == first.id]
+        door = CliDoor(CLUSTER, remote, sys.executable)
+        seller = SlurmCluster(world.cluster_settings(), door, deployment=world.deployment)
+        gang, single = await bought(seller, "gpu/a100/1", 2), await bought(seller, "gpu/h100/1")
+        by_rest, element = await bought(rest.open(), "gpu/cpu/0"), await bought(arrays.open(), "gpu/cpu/0")
+        jobs = {order.id: job_of(site, order) for order in (gang, single, by_rest, element)}
+        early = await first_ends(seller, gang)
         assert remote.asked == 1, "when the server started, and never since: all that it knew was listed"
-        site.call("scancel", jobs[single.id])
-        await asyncio.sleep(2)  # the machines of one gang end at different times
-        world.crash(second.id)
+        site.call("scancel", jobs[single.id], jobs[by_rest.id])
+        world.crash(machine_id(world.deployment, gang.id, 1))
+        await asyncio.to_thread(until_ended, site, 1)
+        site.store_comments()
+        site.call("scancel", jobs[element.id])
         await asyncio.to_thread(site.forgets)
         for one in (seller, world.open()):
-            listed = {machine.id: machine for machine in await one.machines()}
-            assert all(machine.state is MachineState.GONE for machine in listed.values()) and len(listed) == 3
-            (alone,) = [machine for machine in listed.values() if machine.order_id == single.id]
-            assert life(alone) == site.life_of(jobs[single.id]) and "(CANCELLED)" in (alone.reason or "")
-            assert life(listed[second.id]) == site.life_of(jobs[gang.id])
-            assert "its job ended" in (listed[second.id].reason or "")
-            assert abs(life(listed[first.id])[1] - life(early)[1]) <= 1 < life(listed[second.id])[1] - life(early)[1]
-            assert "its step ended" in (listed[first.id].reason or "")
+            found = {(machine.order_id, machine.index): machine for machine in await one.machines()}
+            assert len(found) == 3
+            told(found[single.id, 0], "(CANCELLED)", site.life_of(jobs[single.id]))
+            told(found[gang.id, 1], "its job ended", site.life_of(jobs[gang.id]))
+            told(found[gang.id, 0], "its step ended", (site.life_of(jobs[gang.id])[0], life(found[gang.id, 0])[1]))
+            assert abs(life(found[gang.id, 0])[1] - life(early)[1]) <= 1 < life(found[gang.id, 1])[1] - life(early)[1]
         assert remote.asked == 2
-        fresh = world.open()
-        again = await fresh.create(single, BOOT)
+        for other, order in ((rest, by_rest), (arrays, element)):
+            (machine,) = await other.open().machines()
+            told(machine, "(CANCELLED)", site.life_of(jobs[order.id]))
+        again = await world.open().create(single, BOOT)
         assert [machine.state for machine in again] == [MachineState.GONE] and not site.jobs(), "it is not bought twice"
-        assert (await fresh.health())["accounting"] == "answers"
+        for other in (world, rest):
+            assert (await other.open().health())["accounting"] == "answers"
         await unread(world)
 
     asyncio.run(scenario())
+
+
+async def first_ends(seller: SlurmCluster, gang: Order) -> Machine:
+    """Two seconds and more before the other one."""
+    (first, _) = await listed_of(seller, gang)
+    await seller.delete(first.id)
+    await until(lambda: state_is(seller, first.id, MachineState.GONE))
+    (ended,) = [one for one in await listed_of(seller, gang) if one.id == first.id]
+    await asyncio.sleep(2)
+    return ended
+
+
+def until_ended(site: SlurmSite, but: int) -> None:
+    slurm_world.until(lambda: len(site.call("squeue", "-h").splitlines()) == but, lambda: site.call("squeue"))
+
+
+def told(machine: Machine, reason: str, lived: tuple[int, int]) -> None:
+    assert (machine.state, life(machine)) == (MachineState.GONE, lived) and reason in (machine.reason or "")
 
 
 async def unread(world: SlurmWorld) -> None:
@@ -92,29 +117,3 @@ async def unread(world: SlurmWorld) -> None:
     finally:
         world.site.start_accounting()
     assert len(await world.open().machines()) == 3
-
-
-def test_slurmrestd_tells_what_the_accounts_know(accounting_site: SlurmSite, tmp_path: Path) -> None:
-    site = accounting_site
-    site.store_comments()
-    worlds = [RestWorld(site, tmp_path, login=None, url=site.rest_url, independent=many) for many in (False, True)]
-
-    async def scenario() -> None:
-        sellers = [world.open() for world in worlds]
-        gang, array = (
-            await bought(worlds[0], sellers[0], "gpu/a100/1"),
-            await bought(worlds[1], sellers[1], "gpu/h100/1"),
-        )
-        jobs = [job_of(site, order) for order in (gang, array)]
-        (dies,) = await sellers[0].machines()
-        worlds[0].crash(dies.id)
-        await sellers[1].delete((await sellers[1].machines())[0].id)
-        await gone(sellers[1], array)
-        await asyncio.to_thread(site.forgets)
-        for world, job, word in zip(worlds, jobs, ("(FAILED)", "(CANCELLED)"), strict=True):
-            (machine,) = await world.open().machines()
-            assert machine.state is MachineState.GONE and word in (machine.reason or "")
-            assert life(machine) == site.life_of(job)
-        assert (await sellers[0].health())["accounting"] == "answers"
-
-    asyncio.run(scenario())
