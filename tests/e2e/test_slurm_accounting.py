@@ -34,4 +34,5 @@ def test_a_job_that_ended_and_was_forgotten_while_no_server_ran(accounting_site:
         start, end = site.life_of(slurm_job)
         first = min(client.costs(job_id)["intervals"], key=lambda one: one["from_at"])
         assert [int(datetime.fromisoformat(str(first[at])).timestamp()) for at in ("from_at", "to_at")] == [start, end]
+        assert not first["is_estimate"], "nothing is taken for lost"
         assert first["amount_microusd"] == amount(Rate(ChargeKind.COMPUTE, PER_HOUR, 3600), end - start)

@@ -16,6 +16,7 @@ COLUMNS = ("JobID", "JobName", "State", "ExitCode", "Start", "End", "NNodes", "N
 STEP_NAME = "slurm-"
 _JOB = re.compile(r"(?P<id>\d{1,10})(?:_(?P<element>\d{1,7})|_\[(?P<elements>[\d,-]+)[^\]]*\])?(?:\.(?P<step>\S+))?")
 _EXIT = re.compile(r"(\d{1,5}):(\d{1,5})")
+MOST_SIGNAL = 64
 REQUEUED = "REQUEUED"
 NEVER = 1 << 40  # later than any start
 
@@ -77,9 +78,10 @@ def read_elements(place: re.Match[str]) -> tuple[int, ...]:
 
 
 def read_exit(text: str) -> tuple[int, int]:
-    """ "3:0" is a code and a signal, each in a byte."""
+    """ "3:0" is a code and a signal: one of them."""
     found = _EXIT.fullmatch(text)
-    return (int(found[1]) & 0xFF, int(found[2]) & 0x7F) if found else (0, 0)
+    code, signal = (int(found[1]) & 0xFF, int(found[2])) if found else (0, 0)
+    return code, signal if not code and signal <= MOST_SIGNAL else 0
 
 
 def read_moment(text: str) -> int | None:
