@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import slurm_world
@@ -69,8 +70,8 @@ def test_what_slurmctld_has_forgotten_is_found_in_the_accounts(accounting_site: 
         site.call("scancel", jobs[element.id])
         await asyncio.to_thread(site.forgets)
         for one in (seller, world.open()):
+            await until(partial(lists, one, 3))  # the accounts are asked every ten seconds at most
             found = {(machine.order_id, machine.index): machine for machine in await one.machines()}
-            assert len(found) == 3
             told(found[single.id, 0], "(CANCELLED)", site.life_of(jobs[single.id]))
             told(found[gang.id, 1], "its job ended", site.life_of(jobs[gang.id]))
             told(found[gang.id, 0], "its step ended", (site.life_of(jobs[gang.id])[0], life(found[gang.id, 0])[1]))
@@ -96,6 +97,10 @@ async def first_ends(seller: SlurmCluster, gang: Order) -> Machine:
     (ended,) = [one for one in await listed_of(seller, gang) if one.id == first.id]
     await asyncio.sleep(2)
     return ended
+
+
+async def lists(seller: SlurmCluster, count: int) -> bool:
+    return len(await seller.machines()) == count
 
 
 def until_ended(site: SlurmSite, but: int) -> None:

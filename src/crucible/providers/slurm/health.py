@@ -58,6 +58,7 @@ async def accounts_said(door: Door) -> str:
     """Not a problem: most of the time slurmctld remembers for long enough."""
     try:
         kept = await door.records(RECENTLY_S)
-    except ProviderError as error:
-        return f"cannot be read now ({error.message}): {FORGOTTEN}"
+    except (ProviderError, OSError, TimeoutError) as error:
+        said = error.message if isinstance(error, ProviderError) else str(error) or type(error).__name__
+        return f"cannot be read now ({said}): {FORGOTTEN}"
     return f"none is kept: {FORGOTTEN}" if kept is None else "answers"

@@ -79,11 +79,11 @@ class Recall:
         """Accounts that cannot be read keep nobody from listing what slurmctld knows."""
         try:
             records = await self._door.records(self._window_s(now))
-        except ProviderError as error:
+        except (ProviderError, OSError, TimeoutError) as error:
             self._failures += 1
             self._asks_at = now + min(ASK_EVERY_S * 2 ** min(self._failures, 10), MOST_PAUSE_S)
             if self._failures == 1:
-                log.warning("the accounts of Slurm %s cannot be read: %s", self._cluster, error.message)
+                log.warning("the accounts of Slurm %s cannot be read: %s", self._cluster, error)
             return
         self._failures, self._is_back = 0, False
         self._asks_at = now + (ASK_EVERY_S if records is not None else NONE_KEPT_PAUSE_S)
