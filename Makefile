@@ -19,7 +19,7 @@ run: $(VENV)/.ready  ## Train on spot machines of a cloud on this computer, lose
 run-local: $(VENV)/.ready  ## Train on this machine, be killed half way, resume, and show it
 	$(BIN)/python -m examples.quickstart.story
 
-engines: $(VENV)/.ready-dev  ## Install what tests run on: torch, TensorFlow, Horovod, and as root sshd, Slurm, podman
+engines: $(VENV)/.ready-dev  ## Install what tests run on: torch, TensorFlow, Horovod, and as root sshd, Slurm, MariaDB, podman
 	$(BIN)/python -m engines
 
 test: engines  ## Run every test

@@ -9,8 +9,12 @@ from pathlib import Path
 PACKAGES = {
     "ssh hosts": (("sshd", "ip", "unshare"), ("openssh-server", "openssh-client", "iproute2", "util-linux")),
     "slurm": (
-        ("slurmctld", "slurmd", "slurmrestd", "munged", "sbatch"),
-        ("slurmctld", "slurmd", "slurmrestd", "slurm-client", "slurm-wlm-jwt-plugin", "munge"),
+        ("slurmctld", "slurmd", "slurmrestd", "munged", "sbatch", "sacct", "slurmdbd", "mariadbd"),
+        (
+            *("slurmctld", "slurmd", "slurmrestd", "slurm-client", "slurm-wlm-jwt-plugin", "munge"),
+            # MariaDB's programs without its service.
+            *("slurmdbd", "mariadb-server-core"),
+        ),
     ),
     "containers": (("podman", "runc"), ("podman", "runc", "busybox-static")),
 }

@@ -1,5 +1,6 @@
-"""A real Slurm in a folder: munged, slurmctld, three slurmd with sixteen GPUs that are files, and slurmrestd. One for a
-session; its processes are children of the test's, and end with it."""
+"""A real Slurm in a folder: munged, slurmctld, three slurmd with sixteen GPUs that are files, and slurmrestd; one more
+with accounts, kept by slurmdbd in a MariaDB. Each is made once for a session; its processes are children of the test's,
+and end with it."""
 
 import asyncio
 import importlib.util
@@ -29,6 +30,7 @@ from crucible.providers.slurm import ClusterSettings, SlurmCluster
 from crucible.providers.slurm.cli import CliDoor
 from crucible.providers.slurm.door import Door
 from crucible.providers.slurm.here import HereRemote
+from crucible.providers.slurm.rest import RestDoor
 from crucible.ssh.login import Login
 from crucible.testing.seller_contract import SellerWorld
 
@@ -37,6 +39,10 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch")
 NODES = ("gpu1", "gpu2", "gpu3")
 GPUS = {"gpu1": ("a100", 4), "gpu2": ("a100", 4), "gpu3": ("h100", 8)}
 CLUSTER = "lake"
+ACCOUNTANTS = ("slurmdbd", "mariadbd")
+# Where MariaDB's package keeps the tables that every database begins with.
+TABLES = [Path("/usr/share/mysql") / name for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")]
+MEMORY = Path("/dev/shm")  # a database that is thrown away need not wait for a disk
 
 CONF = """\
 ClusterName=lake
@@ -60,13 +66,13 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/none
-AccountingStorageType=accounting_storage/none
+{accounting}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
-MinJobAge=300
+MinJobAge={min_job_age}
 KillWait=2
 InactiveLimit=0
 SlurmdTimeout=10
@@ -81,13 +87,43 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP
 PartitionName=short Nodes=gpu3 MaxTime=30 State=UP OverSubscribe=NO
 """
 
+NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
+ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge/munge.sock"""
+DBD_CONF = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/munge.sock
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={folder}/state/jwt.key
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+LogFile={folder}/log/slurmdbd.log
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=slurm_acct_db
+"""
+MARIADB = (
+    *("mariadbd", "--no-defaults", "--user=root", "--skip-grant-tables", "--skip-networking"),
+    *("--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb-data-file-path=ibdata1:4M:autoextend"),
+    *("--innodb-flush-log-at-trx-commit=0", "--innodb-undo-tablespaces=0", "--innodb-doublewrite=0"),
+    *("--innodb-lock-wait-timeout=900", "--aria-pagecache-buffer-size=8M"),
+)
+
 
 class SlurmSite:
     """The daemons of one cluster."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, accounting: bool = False, min_job_age_s: int = 300) -> None:
         self.folder = folder
-        self.ports = free_ports(2 + len(NODES))
+        self.accounting, self.min_job_age_s = accounting, min_job_age_s
+        self.ports = free_ports(3 + len(NODES))
         self.rest_url = f"http://127.0.0.1:{self.ports[1]}"
         self.environ = {**os.environ, "SLURM_CONF": str(folder / "etc" / "slurm.conf")}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -109,6 +145,9 @@ class SlurmSite:
             extra_groups=[],
         )
         until(lambda: (at / "munge.sock").exists(), "munged listens")
+        if self.accounting:
+            self._start_database()
+            self.start_accounting()
         self.start_controller()
         for node in NODES:
             self.start_node(node)
@@ -121,6 +160,27 @@ class SlurmSite:
 
     def stop_controller(self) -> None:
         self._stop("slurmctld")
+
+    def _start_database(self) -> None:
+        data, socket_path = self.database, self.folder / "mariadb.sock"
+        (data / "mysql").mkdir(parents=True)
+        script = "use mysql;\n" + "".join(path.read_text() for path in TABLES)
+        argv = [*MARIADB, f"--datadir={data}"]
+        done = subprocess.run([*argv, "--bootstrap"], input=script.encode(), capture_output=True, timeout=LIMIT_S)
+        assert done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:]
+        self._start("mariadbd", [*argv, f"--socket={socket_path}", f"--pid-file={self.folder}/mariadbd.pid"])
+        until(socket_path.exists, "mariadbd listens")
+
+    def start_accounting(self) -> None:
+        self._start("slurmdbd", ["slurmdbd", "-D"], environ={"MYSQL_UNIX_PORT": f"{self.folder}/mariadb.sock"})
+        until(lambda: is_open(self.ports[2]), "slurmdbd listens")
+
+    def stop_accounting(self) -> None:
+        self._stop("slurmdbd")
+
+    @property
+    def database(self) -> Path:
+        return (MEMORY if MEMORY.is_dir() else self.folder) / f"{self.folder.name}-database"
 
     def start_node(self, node: str) -> None:
         self._start(node, ["slurmd", "-D", "-N", node])
@@ -136,9 +196,10 @@ class SlurmSite:
     def _start_rest(self) -> None:
         # It refuses to be root or SlurmUser.
         nobody = pwd.getpwnam("nobody")
+        plugins = "openapi/v0.0.38,openapi/dbv0.0.38" if self.accounting else "openapi/v0.0.38"
         self._start(
             "slurmrestd",
-            ["slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", self.rest_url.removeprefix("http://")],
+            ["slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, self.rest_url.removeprefix("http://")],
             environ={"SLURM_JWT": "daemon"},
             user=nobody.pw_uid,
             group=nobody.pw_gid,
@@ -174,6 +235,7 @@ class SlurmSite:
             until(lambda: not self.call("squeue", "-h"), lambda: self.call("squeue"))
         for name in reversed(list(self._processes)):
             self._stop(name)
+        shutil.rmtree(self.database, ignore_errors=True)
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -194,6 +256,29 @@ class SlurmSite:
 
     def jobs_of(self, deployment: str) -> int:
         return sum(deployment in line for line in self.call("squeue", "-h", "-t", "all", "-o", "%k").splitlines())
+
+    def store_comments(self) -> None:
+        """In the accounts, which is not what Slurm does by default."""
+        conf = self.folder / "etc" / "slurm.conf"
+        conf.write_text(conf.read_text() + "AccountingStoreFlags=job_comment\n")
+        self.call("scontrol", "reconfigure")
+        until(lambda: self.says("scontrol", "show", "config", word="= job_comment"), "comments are stored")
+
+    def life_of(self, job: int | str) -> tuple[int, int]:
+        """Its start and its end, as the accounts have them."""
+        found = subprocess.run(
+            ["sacct", "-X", "-n", "-P", "-j", str(job), "-o", "Start,End"],
+            capture_output=True,
+            text=True,
+            env={**self.environ, "SLURM_TIME_FORMAT": "%s"},
+            timeout=30,
+        )
+        start, end = found.stdout.strip().split("|")
+        return int(start), int(end)
+
+    def forgets(self) -> None:
+        """All that has ended; slurmctld looks for that every ten seconds."""
+        until(lambda: not self.call("squeue", "-h", "-t", "all"), lambda: self.call("squeue", "-t", "all"))
 
     def token(self) -> str:
         return self.call("scontrol", "token", "username=root", "lifespan=7200").partition("=")[2]
@@ -228,12 +313,23 @@ class SlurmSite:
 
     def _configure(self) -> None:
         host, etc = socket.gethostname().split(".")[0], self.folder / "etc"
+        places = {"folder": self.folder, "port": self.ports[2]}
         nodes = [
             f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} Gres=gpu:{kind}:{count}"
-            for (node, (kind, count)), port in zip(GPUS.items(), self.ports[2:], strict=True)
+            for (node, (kind, count)), port in zip(GPUS.items(), self.ports[3:], strict=True)
         ]
-        text = CONF.format(host=host, controller=self.ports[0], folder=self.folder, nodes="\n".join(nodes))
+        text = CONF.format(
+            host=host,
+            controller=self.ports[0],
+            folder=self.folder,
+            nodes="\n".join(nodes),
+            accounting=ACCOUNTING.format(**places) if self.accounting else NO_ACCOUNTING,
+            min_job_age=self.min_job_age_s,
+        )
         (etc / "slurm.conf").write_text(text)
+        if self.accounting:
+            (etc / "slurmdbd.conf").write_text(DBD_CONF.format(**places))
+            (etc / "slurmdbd.conf").chmod(0o600)
         gres = [
             f"NodeName={node} Name=gpu Type={kind} File={self.folder}/dev/nvidia[0-{count - 1}]"
             for node, (kind, count) in GPUS.items()
@@ -243,9 +339,9 @@ class SlurmSite:
 
 
 @contextmanager
-def running_site() -> Iterator[SlurmSite]:
+def running_site(**options: Any) -> Iterator[SlurmSite]:
     folder = Path(tempfile.mkdtemp(prefix="crucible-slurm-"))
-    site = SlurmSite(folder)
+    site = SlurmSite(folder, **options)
     try:
         site.start()
         yield site
@@ -256,12 +352,24 @@ def running_site() -> Iterator[SlurmSite]:
 
 @pytest.fixture(scope="session")
 def slurm_site() -> Iterator[SlurmSite]:
-    if os.geteuid() != 0:
-        pytest.skip("a real Slurm needs device files: run as root")
-    absent = [program for program in PROGRAMS if shutil.which(program) is None]
-    assert not absent, f"a real Slurm needs {', '.join(absent)}: run `make engines`"
+    need(PROGRAMS)
     with running_site() as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def accounting_site() -> Iterator[SlurmSite]:
+    """It forgets within seconds what has ended, and its accounts do not."""
+    need((*PROGRAMS, *ACCOUNTANTS))
+    with running_site(accounting=True, min_job_age_s=2) as site:
+        yield site
+
+
+def need(programs: Sequence[str]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a real Slurm needs device files: run as root")
+    absent = [program for program in programs if shutil.which(program) is None]
+    assert not absent, f"a real Slurm needs {', '.join(absent)}: run `make engines`"
 
 
 _deployments = itertools.count(1)
@@ -314,6 +422,21 @@ class SlurmWorld(SellerWorld):
         asyncio.run(give_back())
         until(lambda: self.deployment not in self.site.call("squeue", "-h", "-o", "%k"), "its jobs have ended")
         until(self.site.is_idle, lambda: self.site.call("sinfo", "-N"))
+
+
+class RestWorld(SlurmWorld):
+    """The same by slurmrestd."""
+
+    def door(self) -> Door:
+        token = self.folder / "token"
+        if not token.exists():
+            token.write_text(self.site.token())
+        environment = {"SLURM_CONF": self.site.environ["SLURM_CONF"]}
+        return RestDoor(CLUSTER, self.site.rest_url, token, "root", environment)
+
+    def unreachable(self) -> SlurmCluster:
+        door = RestDoor(CLUSTER, "http://127.0.0.1:9", self.folder / "token", "root")
+        return SlurmCluster(self.cluster_settings(), door, deployment=self.deployment)
 
 
 SSHD = """\

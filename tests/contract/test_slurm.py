@@ -23,10 +23,8 @@ from crucible.model.lease import MachineState, Order
 from crucible.ports.remote import Done, Remote
 from crucible.providers.slurm import SlurmCluster
 from crucible.providers.slurm.cli import CliDoor
-from crucible.providers.slurm.door import Door
 from crucible.providers.slurm.here import HereRemote
 from crucible.providers.slurm.request import machine_id
-from crucible.providers.slurm.rest import RestDoor
 from crucible.ssh.login import Login
 from crucible.ssh.remote import SshRemote
 from crucible.testing.seller_abilities import (
@@ -49,7 +47,7 @@ from crucible.testing.seller_contract import (
     stock_of,
     until,
 )
-from slurm_world import CLUSTER, SlurmSite, SlurmWorld, login_node
+from slurm_world import CLUSTER, RestWorld, SlurmSite, SlurmWorld, login_node
 
 
 class TestSlurmArrays(SellerContract, PreparesContract, BillsContract, RemembersContract, ExaminesContract):
@@ -91,21 +89,6 @@ class TestSlurmGangs(SellerContract, PreparesContract, BillsContract, RemembersC
             assert sorted(m.devices for m in again) == sorted(m.devices for m in machines)
 
         asyncio.run(scenario())
-
-
-class RestWorld(SlurmWorld):
-    """The same by slurmrestd."""
-
-    def door(self) -> Door:
-        token = self.folder / "token"
-        if not token.exists():
-            token.write_text(self.site.token())
-        environment = {"SLURM_CONF": self.site.environ["SLURM_CONF"]}
-        return RestDoor(CLUSTER, self.site.rest_url, token, "root", environment)
-
-    def unreachable(self) -> SlurmCluster:
-        door = RestDoor(CLUSTER, "http://127.0.0.1:9", self.folder / "token", "root")
-        return SlurmCluster(self.cluster_settings(), door, deployment=self.deployment)
 
 
 class TestSlurmRest(SellerContract, PreparesContract, BillsContract, ExaminesContract):

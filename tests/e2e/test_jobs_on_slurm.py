@@ -1,99 +1,19 @@
 """Jobs on a real Slurm: a server submits what it buys, agents run as steps, and nothing is left when a job is over."""
 
-import os
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from crucible.client.api import TERMINAL, Client
-from crucible.client.config import embedded
-from crucible.client.embedded import Embedded
-from crucible.client.endpoint import Endpoint
-from crucible.client.transport import Transport
 from crucible.model.errors import InfeasibleJob
+from slurm_server import Deployment, deployed, until
 from slurm_world import SlurmSite, torch_python
-
-LIMIT_S = 90.0
-
-CLUSTERS = """\
-clusters:
-  - name: lake
-    login: here
-    workdir: {workdir}
-    python: {python}
-    partitions: [gpu]
-    cost_per_gpu_hour: 2
-"""
-
-SPEC = """\
-job:
-  name: {name}
-  command: {command}
-  resources: {resources}
-  execution: {{backend: slurm}}
-"""
-
-
-class Deployment:
-    """A cluster, a server that buys there, and somebody who asks it things."""
-
-    def __init__(self, site: SlurmSite, server: Embedded, client: Client, data: Path) -> None:
-        self.site, self.server, self.client, self.data = site, server, client, data
-
-    def submit(self, name: str, command: str, resources: str) -> str:
-        spec = SPEC.format(name=name, command=f"[sh, -c, {command!r}]", resources=resources)
-        return str(self.client.submit(name, spec)["id"])
-
-    def finished(self, job_id: str) -> dict[str, Any]:
-        until(lambda: self.client.job(job_id)["status"] in TERMINAL, lambda: f"{self.client.why(job_id)}")
-        return dict(self.client.job(job_id))
-
-    def wait_for(self, job_id: str, status: str) -> None:
-        until(lambda: self.client.job(job_id)["status"] == status, lambda: f"{self.client.why(job_id)}")
-
-    def log(self, job_id: str) -> str:
-        return "".join(record["x"] for record in self.client.logs(job_id))
-
-
-def until(is_so: Callable[[], bool], what: Callable[[], str]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what()}"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
 def deployment(slurm_site: SlurmSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("slurm")
-    clusters = folder / "clusters.yaml"
-    clusters.write_text(CLUSTERS.format(workdir=folder / "work", python=torch_python()))
-    with pytest.MonkeyPatch.context() as patch:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "SLURM_CONF": slurm_site.environ["SLURM_CONF"],
-            "CRUCIBLE_HOME": str(folder / "data"),
-            "CRUCIBLE_PROVIDERS": "slurm",
-            "CRUCIBLE_SLURM_CLUSTERS": str(clusters),
-        }
-        for name in os.environ.keys() - environment.keys():
-            patch.delenv(name)
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        server = embedded(environment)
-        server.start([])
-        running = server.running()
-        assert running is not None
-        token = (folder / "data" / "admin-token").read_text()
-        with Client(Transport(Endpoint(running.url, token), timeout_s=10.0)) as client:
-            try:
-                yield Deployment(slurm_site, server, client, folder / "data")
-            finally:
-                server.stop()
+    with deployed(slurm_site, tmp_path_factory.mktemp("slurm"), torch_python()) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +42,7 @@ def test_gpus_are_charged_for_and_the_doctor_finds_the_cluster_in_order(deployme
     until(lambda: deployment.client.costs(job_id)["posted_microusd"] > 0, lambda: f"{deployment.client.costs(job_id)}")
     (place,) = deployment.client.provider_health("slurm")["places"]
     assert (place["status"], place["region"], place["gpus"], place["free_gpus"]) == ("healthy", "lake", 16, 16)
+    assert "none is kept" in place["accounting"] and "taken for lost" in place["accounting"]
 
 
 def test_a_cancel_ends_the_job_in_slurm_too(deployment: Deployment) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from crucible.model.errors import OutcomeUnknown, ProviderError
 from crucible.ports.remote import Done, Remote
-from crucible.providers.slurm.door import ClusterNode, Job, Partition, Request
+from crucible.providers.slurm import accounting
+from crucible.providers.slurm.door import ClusterNode, Job, Partition, Record, Request
 from crucible.providers.slurm.errors import PROVIDER, meant, translated, worded
 from crucible.providers.slurm.hostlist import expand
 from crucible.providers.slurm.request import NAME
@@ -15,6 +16,11 @@ from crucible.providers.slurm.request import NAME
 TIMEOUT_S = 30.0
 # slurmctld may be busy for a while; who stops waiting does not know what became of the job.
 SUBMIT_TIMEOUT_S = 90.0
+# A listing has a minute for everything; sacct is ended where it runs before nobody waits for it any more.
+ACCOUNTS_LIMIT_S = 15.0
+ACCOUNTS_TIMEOUT_S = 20.0
+MAX_ACCOUNTS_BYTES = 4 << 20  # thousands of jobs of ours
+NO_ACCOUNTS = ("accounting storage is disabled", "sacct is not installed")
 # What squeue prints of a job. The comment is last: it alone is free text, and ours holds no bar.
 COLUMNS = (
     "ArrayJobID",
@@ -59,6 +65,35 @@ elif what == "tail":
                 sys.stdout.buffer.write(file.read())
 """
 
+# On the login node: sacct, of which only jobs and steps of ours travel, and of these the newest.
+CLERK = """\
+import collections, os, subprocess, sys, threading
+within_s, limit_s, most, columns = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+argv = ["sacct", "--noheader", "--parsable2", "--duplicates", "--user=%d" % os.getuid(), "--format=" + columns]
+argv.append("--starttime=now-%dseconds" % int(within_s))
+try:
+    child = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=dict(os.environ, SLURM_TIME_FORMAT="%s")
+    )
+except FileNotFoundError:
+    sys.exit("sacct is not installed")
+late = threading.Timer(limit_s, child.kill)
+late.start()
+kept, size = collections.deque(), 0
+for line in iter(lambda: child.stdout.readline(1 << 16), b""):
+    if line.partition(b"|")[2].startswith((b"crucible-", b"slurm-")):
+        kept.append(line)
+        size += len(line)
+        while size > most:
+            size -= len(kept.popleft())
+code = child.wait()
+late.cancel()
+if code < 0:
+    sys.exit("sacct did not end within %g s" % limit_s)
+sys.stdout.buffer.write(b"".join(kept))
+sys.exit(code)
+"""
+
 
 class CliDoor:
     reads_files = True
@@ -86,6 +121,16 @@ class CliDoor:
         text = await self._ask([*argv, "--Format", columns])
         found = [job_of(line.split("|")) for line in text.splitlines() if line.count("|") >= len(COLUMNS)]
         return [job for job in found if job.name.startswith(NAME)]
+
+    async def records(self, within_s: int) -> Sequence[Record] | None:
+        told = [str(within_s), str(ACCOUNTS_LIMIT_S), str(MAX_ACCOUNTS_BYTES), ",".join(accounting.COLUMNS)]
+        with translated(self._cluster):
+            done = await self._remote.run([self._python, "-c", CLERK, *told], timeout_s=ACCOUNTS_TIMEOUT_S)
+        if done.exit_code != 0 and any(word in done.words for word in NO_ACCOUNTS):
+            return None
+        if done.exit_code != 0:
+            raise meant(done.words, self._cluster, is_purchase=False)
+        return accounting.read_records(done.stdout.decode("utf-8", "replace").split("\n"))
 
     async def devices(self, job: Job) -> Mapping[str, tuple[str, ...]]:
         text = await self._ask(["scontrol", "show", "job", "--oneliner", "--detail", job.handle])

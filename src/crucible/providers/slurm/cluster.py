@@ -20,6 +20,7 @@ from crucible.providers.slurm import health, listing, program
 from crucible.providers.slurm.door import Door, Job
 from crucible.providers.slurm.errors import PROVIDER
 from crucible.providers.slurm.listing import Purchase
+from crucible.providers.slurm.recall import Recall
 from crucible.providers.slurm.request import MACHINE_ID, NAME, batch_request, machine_id
 from crucible.providers.slurm.settings import ClusterSettings
 from crucible.providers.slurm.stock import offers_of
@@ -44,6 +45,7 @@ class SlurmCluster:
         self._door = door
         self._deployment = deployment
         self._agent = agent
+        self._recall = Recall(settings.name, door, deployment)
         self._folder: str | None = None
         self._pushed: set[str] = set()  # digests of agents that are there
         self._asked: set[MachineId] = set()  # whose end was asked for
@@ -204,6 +206,7 @@ class SlurmCluster:
 
     async def _purchases(self) -> list[Purchase]:
         jobs = [job for job in await self._door.jobs() if job.name.startswith(NAME)]
+        jobs += await self._recall.forgotten(jobs)
         return listing.purchases(jobs, self._deployment, queues=self._settings.queues)
 
     async def _root(self) -> str:

@@ -21,13 +21,40 @@ class Job:
     nodes: str = ""  # "gpu[1-2]"; empty: it was never given any
     started_at: int | None = None  # seconds since 1970, by the controller's clock
     ended_at: int | None = None
-    exit_status: int = 0  # as waitpid says it
+    exit_status: int = 0  # as waitpid says it; negative: nobody says
     restarts: int = 0
 
     @property
     def handle(self) -> str:
         """As scancel takes it."""
         return str(self.id) if self.element is None else f"{self.id}_{self.element}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    name: str  # of ours: the machine's id
+    started_at: int | None = None
+    ended_at: int | None = None
+    exit_code: int = 0  # negative: a signal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One life of a job in the accounts; a job that was put back into the queue has several. A job that never ran tells
+    of all elements of its array at once."""
+
+    id: int  # of the whole array
+    elements: tuple[int, ...] = ()  # none: it is no array
+    name: str
+    comment: str = ""  # empty, unless the cluster stores comments (AccountingStoreFlags=job_comment) and it has ended
+    submitted: str = ""  # the command that submitted it, where it is known
+    state: str
+    node_count: int = 0
+    nodes: str = ""  # empty: it was never given any
+    started_at: int | None = None
+    ended_at: int | None = None
+    exit_status: int = 0  # as waitpid says it; negative: nobody says
+    steps: tuple[StepRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +88,11 @@ class Door(Protocol):
 
     async def jobs(self) -> Sequence[Job]:
         """Ours, by name; ended ones as long as Slurm remembers them."""
+        ...
+
+    async def records(self, within_s: int) -> Sequence[Record] | None:
+        """Ours, by name, that the accounts show to have lived in the last so many seconds, the newest if there are too
+        many; None: the cluster keeps no accounts. Raises ProviderError if they cannot be read now."""
         ...
 
     async def devices(self, job: Job) -> Mapping[str, tuple[str, ...]]:

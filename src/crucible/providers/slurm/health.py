@@ -10,6 +10,9 @@ from crucible.providers.slurm.stock import is_too_short, is_usable, is_wanted, o
 
 REACH = f"check `login`, `url` and `token_file` of the cluster in the file that {VARIABLE} names; try `scontrol ping`"
 
+RECENTLY_S = 60
+FORGOTTEN = "jobs that slurmctld has forgotten (MinJobAge) while no server looked are taken for lost"
+
 
 async def examined(settings: ClusterSettings, door: Door) -> Mapping[str, Any]:
     """Never raises."""
@@ -43,8 +46,19 @@ async def examined(settings: ClusterSettings, door: Door) -> Mapping[str, Any]:
         "place": door.place,
         "version": version,
         "folder": folder,
+        "accounting": await accounts_said(door),
         "nodes": len(nodes),
         "gpus": sum(sum(node.gpus.values()) for node in nodes),
         "free_gpus": sum(sum(node.free_gpus.values()) for node in nodes if is_usable(node)),
         "problems": problems,
     }
+
+
+async def accounts_said(door: Door) -> str:
+    """Not a problem: most of the time slurmctld remembers for long enough."""
+    try:
+        kept = await door.records(RECENTLY_S)
+    except (ProviderError, OSError, TimeoutError) as error:
+        said = error.message if isinstance(error, ProviderError) else str(error) or type(error).__name__
+        return f"cannot be read now ({said}): {FORGOTTEN}"
+    return f"none is kept: {FORGOTTEN}" if kept is None else "answers"

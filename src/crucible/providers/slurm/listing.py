@@ -115,7 +115,9 @@ def why(job: Job) -> str:
     known = REASONS.get(job.state)
     if known is not None:
         return known
-    code = os.waitstatus_to_exitcode(job.exit_status) if job.exit_status >= 0 else 1
+    if job.exit_status < 0:
+        return f"its job ended, and nobody says with which exit code ({job.state})"
+    code = os.waitstatus_to_exitcode(job.exit_status)
     extra = f", {job.reason}" if job.reason not in ("", "None", "NonZeroExitCode") else ""
     return f"its job ended {spelled(code)} ({job.state}{extra})"
 

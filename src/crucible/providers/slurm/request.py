@@ -15,6 +15,8 @@ MACHINE_ID = re.compile(r"slurm-[0-9a-f]{20}")
 _COMMENT = re.compile(r"crucible (?P<deployment>\S+) (?P<order>\S+) (?P<kind>[ag])(?P<count>\d{1,6})(?P<marks>( .*)?)")
 _MARK = re.compile(r" (?P<index>\d{1,6})(?:\+(?P<started>\d{1,12})|-(?P<ended>\d{1,12})=(?P<code>-?\d{1,6}))(?= |$)")
 
+_SUBMITTED = re.compile(r"(?:^| )--comment=(?P<comment>crucible \S+ \S+ [ag]\d{1,6})(?= |$)")
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -80,6 +82,12 @@ def read_comment(text: str) -> Token | None:
         started=frozenset(int(mark["index"]) for mark in marks if mark["started"]),
         ended={int(mark["index"]): Ended(int(mark["ended"]), int(mark["code"])) for mark in marks if mark["ended"]},
     )
+
+
+def submitted_comment(command: str) -> str | None:
+    """Of the command line that submitted a job: the comment that it began with."""
+    found = _SUBMITTED.search(command)
+    return found["comment"] if found else None
 
 
 def gres(offer: Offer) -> str:

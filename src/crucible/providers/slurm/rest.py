@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from crucible.model.errors import CredentialsRejected, OutcomeUnknown, ProviderError
 from crucible.providers.slurm.cli import gpus_of, indices
-from crucible.providers.slurm.door import ClusterNode, Job, Partition, Request
+from crucible.providers.slurm.door import ClusterNode, Job, Partition, Record, Request, StepRecord
 from crucible.providers.slurm.errors import PROVIDER, meant, worded
 from crucible.providers.slurm.hostlist import expand
 from crucible.providers.slurm.request import NAME
@@ -23,6 +23,9 @@ SPOKEN = ("v0.0.38",)
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 256 << 20  # tens of thousands of jobs
 MAX_TOKEN_BYTES = 16 << 10
+MAX_RECORDS = 10_000
+MAX_MASK = 1 << 16  # hexadecimal digits
+NOTHING_FOUND = "Nothing found"
 _PATH = re.compile(r"/slurm/(v\d+\.\d+\.\d+)/jobs/?")
 # What a job is given besides Slurm's own variables.
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LANG": "C.UTF-8"}
@@ -43,6 +46,7 @@ class RestDoor:
         self._user = user
         self._environment = {**ENVIRONMENT, **(environment or {})}
         self._version: str | None = None
+        self._has_accounts = False
 
     # --- what there is ------------------------------------------------------------------------------------
 
@@ -54,6 +58,20 @@ class RestDoor:
 
     async def jobs(self) -> Sequence[Job]:
         return [job_of(one) for one in await self._own_jobs()]
+
+    async def records(self, within_s: int) -> Sequence[Record] | None:
+        await self._path("ping")  # which version, and whether it knows of accounts
+        if not self._has_accounts:
+            return None
+        path = f"/slurmdb/{self._version}/jobs?start_time=now-{within_s}seconds"
+        try:
+            told = (await self._call("GET", path)).get("jobs") or ()
+        except ProviderError as error:
+            if NOTHING_FOUND in error.message:
+                return []
+            raise
+        ours = [one for one in told if one.get("user") == self._user and str(one.get("name")).startswith(NAME)]
+        return [record_of(one) for one in ours[-MAX_RECORDS:]]
 
     async def devices(self, job: Job) -> Mapping[str, tuple[str, ...]]:
         for one in await self._own_jobs():
@@ -126,6 +144,7 @@ class RestDoor:
                 said = f"it serves {', '.join(served) or 'no API'}, and {', '.join(SPOKEN)} is spoken here: use `login`"
                 raise ProviderError(worded(said, self._cluster), provider=PROVIDER, region=self._cluster)
             self._version = known[-1]
+            self._has_accounts = f"/slurmdb/{self._version}/jobs" in described.get("paths", ())
         return f"/slurm/{self._version}/{what}"
 
     async def _call(
@@ -259,4 +278,45 @@ def job_of(said: Mapping[str, Any]) -> Job:
         ended_at=int(said.get("end_time") or 0) or None,
         exit_status=int(said.get("exit_code") or 0),
         restarts=int(said.get("restart_cnt") or 0),
+    )
+
+
+def record_of(said: Mapping[str, Any]) -> Record:
+    """v0.0.38 shows 0 for every exit code: that a job failed is all that is known of it."""
+    array, times = said.get("array") or {}, said.get("time") or {}
+    nodes = str(said.get("nodes") or "")
+    return Record(
+        id=int(array.get("job_id") or said["job_id"]),
+        elements=elements_of(array),
+        name=str(said.get("name", "")),
+        comment=str((said.get("comment") or {}).get("job") or ""),
+        state=str((said.get("state") or {}).get("current", "")),
+        node_count=int(said.get("allocation_nodes") or 0),
+        nodes="" if nodes == "None assigned" else nodes,
+        started_at=int(times.get("start") or 0) or None,
+        ended_at=int(times.get("end") or 0) or None,
+        exit_status=-1,
+        steps=tuple(step_of(step) for step in said.get("steps") or ()),
+    )
+
+
+def elements_of(array: Mapping[str, Any]) -> tuple[int, ...]:
+    """One that ran, or those that never did, as the bits of a number."""
+    if isinstance(array.get("task_id"), int):
+        return (int(array["task_id"]),)
+    mask = str(array.get("task") or "")
+    if not mask.startswith("0x") or len(mask) > MAX_MASK:
+        return ()
+    bits = int(mask, 16)
+    return tuple(index for index in range(bits.bit_length()) if bits >> index & 1)
+
+
+def step_of(said: Mapping[str, Any]) -> StepRecord:
+    times, exit_code = said.get("time") or {}, said.get("exit_code") or {}
+    signal = (exit_code.get("signal") or {}).get("signal_id") if exit_code.get("status") == "SIGNALED" else None
+    return StepRecord(
+        name=str((said.get("step") or {}).get("name") or ""),
+        started_at=int(times.get("start") or 0) or None,
+        ended_at=int(times.get("end") or 0) or None,
+        exit_code=-int(signal or 0),
     )
