@@ -1,0 +1,237 @@
+"""One plan for a workflow: for every step the way that makes all of them together best, with the data between them,
+within the workflow's budget and deadline. Pure, and always done soon: what is not proven best says how far from it it
+can be. No gang is mixed of spot and on demand, and own machines are planned as if steps that run at the same time did
+not share them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from math import inf
+
+import numpy as np
+
+from crucible.core import cost, plan
+from crucible.core.candidates import SECONDS
+from crucible.core.flow import blocked
+from crucible.core.flow.labels import Aim, Reach, given, labels_of, single
+from crucible.core.flow.problem import Labels, Problem, Tree
+from crucible.core.flow.proposal import FlowPlan
+from crucible.core.flow.question import Flow, FlowStep, Studied
+from crucible.core.flow.search import Found, solve
+from crucible.core.flow.told import told
+from crucible.core.offers import Ints, OfferTable
+from crucible.core.perf import SpeedBook
+from crucible.core.plan import Question, Study
+from crucible.model.spec import Constraints, Strategy
+from crucible.model.units import GIB, MICRO
+
+# Of each step so many ways are looked at, and those in so many regions that suit all steps together. What is left out
+# for this counts in the bound.
+MOST_WAYS = 48
+MOST_PLACES = 24
+
+
+def study(flow: Flow, table: OfferTable, book: SpeedBook) -> Studied:
+    known: list[tuple[Question, Study]] = []
+    studies: list[Study | None] = []
+    for step in flow.steps:
+        if step.given is not None or step.home is not None:
+            studies.append(None)
+            continue
+        found = next((one for asked, one in known if asked == step.question), None)
+        if found is None:
+            found = plan.study(step.question, table, book)
+            known.append((step.question, found))
+        studies.append(found)
+    return Studied(flow, table, tuple(studies))
+
+
+def propose(studied: Studied, *, is_enabled: bool = False) -> FlowPlan:
+    """`is_enabled`: only what may be bought."""
+    aim = aim_of(studied)
+    made = chosen(studied, aim, is_enabled, leads=True)
+    if made.blocked is None or not any(leading(step) for step in studied.flow.steps):
+        return made
+    free = chosen(studied, aim, is_enabled, leads=False)
+    if free.blocked is not None:
+        return made
+    return replace(free, notes=(*free.notes, f"{aim.objective} gives way to budget and deadline"))
+
+
+def leading(step: FlowStep) -> bool:
+    return step.question.objective in (Strategy.OWN_FIRST, Strategy.NEAR_DATA, Strategy.RELIABLE)
+
+
+def aim_of(studied: Studied) -> Aim:
+    flow = studied.flow
+    has_deadline = studied.is_timed and any(
+        limits.deadline is not None
+        for limits in (flow.limits, *(step.question.spec.constraints for step in flow.steps))
+    )
+    weight = flow.limits.performance_weight
+    aim = Aim(objective=flow.objective, performance_weight=weight)
+    is_timed = has_deadline or flow.objective is Strategy.FASTEST or (aim.is_weighed and weight > 0)
+    return replace(aim, is_timed=is_timed)
+
+
+def chosen(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> FlowPlan:
+    labels = all_labels(studied, aim, is_enabled, leads=leads)
+    for number, some in enumerate(labels):
+        if not len(some):
+            return blocked.by_step(studied.flow.steps[number].name, studied.studies[number], aim.objective)
+    problem = problem_of(studied, aim, labels)
+    problem, floor = few(problem)
+    found = best(problem, aim)
+    if found is None:
+        return blocked.by_limits(problem, aim.objective)
+    found = replace(found, bound=min(found.bound, floor))
+    return told(studied, problem, found, aim.objective)
+
+
+def best(problem: Problem, aim: Aim) -> Found | None:
+    """The fastest is the soonest done; of those the best balance."""
+    if aim.objective is not Strategy.FASTEST:
+        return solve(problem)
+    soonest = solve(blocked.hurried(problem))
+    if soonest is None:
+        return None
+    last = soonest.worth.makespan_h
+    balanced = solve(replace(problem, deadline_h=min(problem.deadline_h, last), hour=0.0))
+    choice = soonest.choice if balanced is None else balanced.choice
+    # How far it can be from the optimum is told of its hours.
+    return replace(soonest, choice=choice)
+
+
+# --- the problem --------------------------------------------------------------------------------------------
+
+
+def all_labels(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> list[Labels]:
+    """Those that read come first: what they cost an hour says how dear it can be to keep them waiting."""
+    flow, table = studied.flow, studied.table
+    made: dict[int, Labels] = {}
+    for number in reversed(in_order(flow.steps)):
+        step, found = flow.steps[number], studied.studies[number]
+        if found is not None:
+            reach = reach_of(flow, number, made)
+            made[number] = labels_of(found, aim, reach, is_enabled=is_enabled, leads=leads)
+        elif step.home is not None:
+            made[number] = single(place=cost.place_of(table, step.home))
+        else:
+            assert step.given is not None
+            made[number] = given(step.given, table)
+    return [made[number] for number in range(len(flow.steps))]
+
+
+def in_order(steps: Sequence[FlowStep]) -> list[int]:
+    return Problem(labels=(), needs=tuple((*step.needs, *step.reads) for step in steps), trees=()).order
+
+
+def reach_of(flow: Flow, number: int, made: dict[int, Labels]) -> Reach:
+    readers = [other for other, step in enumerate(flow.steps) if number in step.reads]
+    return Reach(
+        reads=sum(gigabytes(flow.steps[source]) for source in flow.steps[number].reads),
+        leaves=gigabytes(flow.steps[number]) if readers else 0.0,
+        readers=len(readers),
+        readers_price=sum(float(made[reader].price.max(initial=0.0)) for reader in readers),
+    )
+
+
+def gigabytes(step: FlowStep) -> float:
+    return size_bytes(step) / cost.GB
+
+
+def size_bytes(step: FlowStep) -> int:
+    return round((step.leaves_gib or 0.0) * GIB)
+
+
+def problem_of(studied: Studied, aim: Aim, labels: Sequence[Labels]) -> Problem:
+    flow, limits = studied.flow, studied.flow.limits
+    places, local = np.unique(np.concatenate([some.place for some in labels]), return_inverse=True)
+    ends = np.cumsum([len(some) for some in labels])[:-1]
+    parts = np.split(local.reshape(-1), ends)
+    is_timed = studied.is_timed
+    deadline_h = until(limits, flow.now) if is_timed else inf
+    latest = tuple(until(step.question.spec.constraints, flow.now) for step in flow.steps) if is_timed else ()
+    return Problem(
+        labels=tuple(replace(some, place=part) for some, part in zip(labels, parts, strict=True)),
+        needs=tuple(tuple(sorted({*step.needs, *step.reads})) for step in flow.steps),
+        trees=trees_of(studied, places),
+        weight=aim.weight,
+        hour=hour_of(studied, aim),
+        deadline_h=deadline_h,
+        latest_h=latest if min(latest, default=inf) < deadline_h else (),
+        budget=float(limits.budget) if limits.budget is not None and is_timed else inf,
+    )
+
+
+def until(limits: Constraints, now: datetime) -> float:
+    return inf if limits.deadline is None else (limits.deadline - now).total_seconds() / SECONDS
+
+
+def trees_of(studied: Studied, places: Ints) -> tuple[Tree, ...]:
+    """Where nobody knows a home, carrying costs nothing."""
+    steps, lanes = studied.flow.steps, cost.lanes(studied.table)
+    known = places >= 0
+    at = np.ix_(np.where(known, places, 0), np.where(known, places, 0))
+    is_known = known[:, None] & known[None, :]
+    usd, hours = (np.where(is_known, lane[at], 0.0) if len(lane) else np.zeros(is_known.shape)
+                  for lane in (lanes.usd, lanes.hours))  # fmt: skip
+    made = []
+    for number, step in enumerate(steps):
+        readers = tuple(other for other, reader in enumerate(steps) if number in reader.reads and reader.home is None)
+        size = size_bytes(step)
+        if readers and size:
+            carried = np.rint(usd * size * (MICRO / cost.GB))
+            made.append(Tree(source=number, readers=readers, usd=carried, hours=hours * (size / cost.GB)))
+    return tuple(made)
+
+
+def hour_of(studied: Studied, aim: Aim) -> float:
+    """An hour of the whole, as the strategy weighs it: the fastest is worth as much as the cheapest."""
+    if not aim.is_weighed or aim.performance_weight == 0 or aim.objective is Strategy.FASTEST:
+        return 0.0
+    views = [None if found is None else found.view for found in studied.studies]
+    took = [0.0 if view is None else view.least_h for view in views]
+    ends: dict[int, float] = {}
+    for number in in_order(studied.flow.steps):
+        step = studied.flow.steps[number]
+        ends[number] = took[number] + max((ends[need] for need in (*step.needs, *step.reads)), default=0.0)
+    least = sum(0.0 if view is None else view.least_cost for view in views)
+    return aim.performance_weight * least / max(max(ends.values(), default=0.0), 1e-9)
+
+
+def few(problem: Problem) -> tuple[Problem, float]:
+    """With no more ways than can be looked at, and what no choice with one of the others is worth less than."""
+    if all(len(labels) <= MOST_WAYS for labels in problem.labels):
+        return problem, inf
+    places = suiting(problem)
+    kept, floor = [], inf
+    least = [float(labels.value.min()) for labels in problem.labels]
+    for number, labels in enumerate(problem.labels):
+        if len(labels) <= MOST_WAYS:
+            kept.append(np.arange(len(labels)))
+            continue
+        is_kept = np.isin(labels.place, places)
+        is_kept[np.argsort(labels.value, kind="stable")[:MOST_WAYS]] = True
+        if problem.is_timed:
+            is_kept[np.argsort(labels.hours, kind="stable")[: MOST_WAYS // 2]] = True
+        kept.append(np.flatnonzero(is_kept))
+        out = float(labels.value[~is_kept].min(initial=inf))
+        floor = min(floor, sum(least) - least[number] + out)
+    return problem.only(kept), floor
+
+
+def suiting(problem: Problem) -> Ints:
+    """Regions where all steps together cost least; who has no way there takes its best elsewhere."""
+    count = 1 + max(int(labels.place.max()) for labels in problem.labels)
+    total = np.zeros(count)
+    for number, labels in enumerate(problem.labels):
+        at = np.full(count, inf)
+        np.minimum.at(at, labels.place, labels.value)
+        elsewhere = float(labels.value.min()) + moved_at_most(problem, number)
+        total += np.minimum(at, elsewhere)
+    return np.argsort(total, kind="stable")[:MOST_PLACES]
+
+
+def moved_at_most(problem: Problem, step: int) -> float:
+    return sum(float(tree.usd.max()) for tree in problem.trees if step == tree.source or step in tree.readers)
