@@ -2,8 +2,6 @@
 keeps its own rules and begins after what it needs, every tree that is read elsewhere is carried there once, the sums
 are those of their parts, and no limit is passed."""
 
-from dataclasses import replace
-
 from crucible.core.check import check_candidate
 from crucible.core.check_tasks import require
 from crucible.core.cost import transfer_cost
@@ -59,12 +57,12 @@ def check_step(placed: Placed, step: FlowStep, made: FlowPlan, flow: Flow) -> No
 
 def check_deadline(placed: Placed, spec: JobSpec, flow: Flow) -> None:
     deadline, candidate = spec.constraints.deadline, placed.candidate
-    if deadline is not None and is_timed(flow, candidate):
+    if deadline is not None and is_timed(candidate):
         left_h = (deadline - flow.now).total_seconds() / 3600
         require(placed.ends_h <= left_h * SLIGHT + TINY_H, "a step keeps its own deadline")
 
 
-def is_timed(flow: Flow, candidate: Candidate | None) -> bool:
+def is_timed(candidate: Candidate | None) -> bool:
     """Whether the hours of a step are known."""
     return candidate is not None and candidate.expected_h is not None
 
@@ -100,7 +98,7 @@ def check_sums(made: FlowPlan) -> None:
     if made.makespan_h is not None:
         last = max((step.ends_h for step in made.steps), default=0.0)
         require(abs(made.makespan_h - last) <= TINY_H * (1 + last), "the last step decides the hours")
-    require(0 <= made.bound, "a bound is a share")
+    require(made.bound >= 0, "a bound is a share")
 
 
 def check_limits(made: FlowPlan, flow: Flow) -> None:
@@ -111,8 +109,3 @@ def check_limits(made: FlowPlan, flow: Flow) -> None:
     if limits.deadline is not None:
         left_h = (limits.deadline - flow.now).total_seconds() / 3600
         require(made.makespan_h <= left_h * SLIGHT + TINY_H, "the last step ends before the deadline")
-
-
-def unlimited(spec: JobSpec) -> JobSpec:
-    """Of the step alone; what is for all of them is checked of all."""
-    return replace(spec, constraints=replace(spec.constraints, budget=None, deadline=None))

@@ -16,8 +16,8 @@ from crucible.model.spec import Strategy
 
 # Ways whose worth is found out first, to measure all others by: the best and, where time matters, the fastest.
 SEEDS = 128
-# What wins whatever it costs within a strategy; the others are measured in dollars.
-LEADING = (Strategy.OWN_FIRST, Strategy.NEAR_DATA, Strategy.RELIABLE)
+# Bills are whole micro-dollars; what they come to if nothing happens is not.
+ROUNDING = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,8 @@ def leading(found: Study, among: Ints) -> Floats:
     if objective is Strategy.NEAR_DATA:
         return (~plan.flagged(view.near, table.place[row])).astype(float)
     if objective is Strategy.RELIABLE:
-        return 2.0 * ~table.is_steady[row] + ~plan.flagged(view.own, table.seller[row])
+        is_own = plan.flagged(view.own, table.seller[row])
+        return 2.0 * (~table.is_steady[row]).astype(np.float64) + (~is_own).astype(np.float64)
     return np.zeros(len(among))
 
 
@@ -95,8 +96,10 @@ def hopeful(found: Study, aim: Aim, reach: Reach, among: Ints) -> Ints:
         return among
     dearest, latest = worst(found, aim, reach, ways)
     if not aim.is_timed:
-        return among[value <= dearest.min()]
-    return among[~is_beaten(value, hours, dearest, latest)]
+        is_out: Bools = value > dearest.min()
+    else:
+        is_out = is_beaten(value, hours, dearest, latest)
+    return among[np.flatnonzero(~is_out)]
 
 
 def first_few(column: Floats) -> Ints:
@@ -114,7 +117,7 @@ def worst(found: Study, aim: Aim, reach: Reach, ways: Ways) -> tuple[Floats, Flo
     paid = fetch_h * ways.price + others_h * reach.readers_price
     reliability = plan.odds_of(found, ways).reliability
     value = worth_of(found, aim, ways.cost.astype(np.float64), ways.row) + risk_of(found, aim, reliability)
-    return value + aim.weight * (moved + paid), ways.wall_h + fetch_h + others_h
+    return value + aim.weight * (moved + paid) + ROUNDING, ways.wall_h + fetch_h + others_h
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +159,9 @@ def judged(found: Study, aim: Aim, reach: Reach, ways: Ways) -> Labels:
     is_good, is_known = np.isfinite(ways.wall_h), np.zeros(len(ways), dtype=bool)
     while True:
         left = np.flatnonzero(is_good)
-        columns = [
-            value[left],
-            *([ways.price[left]] if reach.reads else []),
-            *([ways.wall_h[left]] if aim.is_timed else []),
-        ]
+        columns: list[Floats | Ints] = [value[left]]
+        columns += [ways.price[left]] if reach.reads else []
+        columns += [ways.wall_h[left]] if aim.is_timed else []
         front = left[fronts.undominated(columns, place[left])]
         fresh = front[~is_known[front]]
         if not len(fresh):

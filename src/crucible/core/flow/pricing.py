@@ -104,12 +104,14 @@ class Pricing:
     def _spread(self) -> Floats:
         """To begin with: all that flows takes the path that is longest at the least hours of each step."""
         problem = self._problem
-        ends, before = [0.0] * len(problem.labels), {}
+        ends = [0.0] * len(problem.labels)
+        before: dict[int, int | None] = {}
         for step in problem.order:
             last = max(problem.needs[step], key=lambda need: ends[need], default=None)
             before[step] = last
             ends[step] = float(problem.labels[step].hours.min()) + (0.0 if last is None else ends[last])
-        hours, at = np.zeros(len(ends)), int(np.argmax(ends))
+        hours = np.zeros(len(ends))
+        at: int | None = int(np.argmax(ends))
         while at is not None:
             hours[at] = self._flow
             at = before[at]

@@ -101,8 +101,7 @@ class Program:
 
     def _end_after(self, end: np.int64, columns: Ints, hours: Floats, needs: Iterable[np.int64]) -> None:
         """A step ends when it has taken its hours, after what it needs has ended."""
-        for need in [*needs] or [None]:
-            before = [] if need is None else [need]
+        for before in [[need] for need in needs] or [[]]:
             where = np.concatenate([np.array([end, *before]), columns])
             self._model.limit(0.0, inf, where, np.concatenate([[1.0], -np.ones(len(before)), -hours]))
 

@@ -34,7 +34,8 @@ class Link:
 
     def marginal(self, step: int) -> Floats:
         """The least of each way of `step`."""
-        return self.cost.min(axis=1 if step == self.source else 0)
+        least: Floats = self.cost.min(axis=1 if step == self.source else 0)
+        return least
 
     def add(self, step: int, amount: Floats) -> None:
         self.cost += amount[:, None] if step == self.source else amount[None, :]

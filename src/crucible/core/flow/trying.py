@@ -71,7 +71,7 @@ def around(problem: Problem, choice: Sequence[int], step: int) -> tuple[Floats, 
             money += lane + np.rint(taken * labels.price)
             hours += taken
         elif step == tree.source:
-            targets = [int(problem.labels[one].place[choice[one]]) for one in tree.readers]
+            targets = np.array([problem.labels[one].place[choice[one]] for one in tree.readers])
             prices = np.array([problem.labels[one].price[choice[one]] for one in tree.readers])
             money += tree.usd[np.ix_(labels.place, np.unique(targets))].sum(axis=1)
             money += np.rint(tree.hours[np.ix_(labels.place, targets)] * prices).sum(axis=1)
