@@ -23,6 +23,7 @@ NAMES = (
     "spec",
     "catalog",
     "plan",
+    "flow",
     "recommend",
     "risk",
     "traces",
