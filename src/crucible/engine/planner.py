@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 
 from crucible.core import admission, plan, prediction, spread, whynot
@@ -179,7 +180,7 @@ class Planner:
         answers = await self._current()
         asked = [essence(job) for job in jobs]
         many = {
-            number: answers.proposal(job, strategy, answers.table, lambda job=job: self._ask(job, strategy, answers))
+            number: answers.proposal(job, strategy, answers.table, partial(self._ask, job, strategy, answers))
             for number, job in enumerate(asked)
             if spread.task_count(job) > 1
         }

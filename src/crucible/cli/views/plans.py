@@ -53,14 +53,14 @@ def _workflow_lines(plan: Plan, width: int | None, is_for_submit: bool) -> list[
         [step["name"], *(_timed_row(one, True) if one else ["", "", "", "", "", step.get("reason") or "nothing fits"])]
         for step, one in steps
     ]
-    name = "runnable_total" if is_for_submit else "total"
-    total = plan.get(name)
+    total = plan.get("runnable_total") if is_for_submit else plan.get("total")
+    reason = plan.get("reason")
     said = _together(total) if total else _added_up([one for _, one in steps])
     return [
         *draw((Column("STEP", shrinks=True), *_TIMED[1:]), rows, width),
         f"{wording.plural(len(steps), 'step')}, {said}",
         *(_carried(one) for one in (total or {}).get("carried", ())),
-        *([f"nothing keeps the limits of all steps: {printable(plan['reason'])}"] if plan.get("reason") else []),
+        *([f"nothing keeps the limits of all steps: {printable(reason)}"] if reason else []),
         *(f"note: {printable(note)}" for note in plan.get("notes", ())),
         *(f"warning: {printable(w)}" for w in plan.get("warnings", ())),
     ]

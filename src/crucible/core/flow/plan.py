@@ -12,6 +12,7 @@ import numpy as np
 
 from crucible.core import cost, plan
 from crucible.core.candidates import SECONDS
+from crucible.core.cost import Lanes
 from crucible.core.flow import blocked
 from crucible.core.flow.labels import Aim, Reach, given, labels_of, single
 from crucible.core.flow.problem import Labels, Problem, Tree
@@ -27,8 +28,8 @@ from crucible.model.units import GIB, MICRO
 
 # Of each step so many ways are looked at, and those in so many regions that suit all steps together. What is left out
 # for this counts in the bound.
-MOST_WAYS = 48
-MOST_PLACES = 24
+MOST_WAYS = 400
+MOST_PLACES = 64
 
 
 def study(flow: Flow, table: OfferTable, book: SpeedBook) -> Studied:
@@ -153,7 +154,7 @@ def problem_of(studied: Studied, aim: Aim, labels: Sequence[Labels]) -> Problem:
     deadline_h = until(limits, flow.now) if is_timed else inf
     latest = tuple(until(step.question.spec.constraints, flow.now) for step in flow.steps) if is_timed else ()
     return Problem(
-        labels=tuple(replace(some, place=part) for some, part in zip(labels, parts, strict=True)),
+        labels=tuple(by_place(replace(some, place=part)) for some, part in zip(labels, parts, strict=True)),
         needs=tuple(tuple(sorted({*step.needs, *step.reads})) for step in flow.steps),
         trees=trees_of(studied, places),
         weight=aim.weight,
@@ -162,6 +163,10 @@ def problem_of(studied: Studied, aim: Aim, labels: Sequence[Labels]) -> Problem:
         latest_h=latest if min(latest, default=inf) < deadline_h else (),
         budget=float(limits.budget) if limits.budget is not None and is_timed else inf,
     )
+
+
+def by_place(labels: Labels) -> Labels:
+    return labels.take(np.argsort(labels.place, kind="stable"))
 
 
 def until(limits: Constraints, now: datetime) -> float:
@@ -181,8 +186,7 @@ def trees_of(studied: Studied, places: Ints) -> tuple[Tree, ...]:
         readers = tuple(other for other, reader in enumerate(steps) if number in reader.reads and reader.home is None)
         size = size_bytes(step)
         if readers and size:
-            carried = np.rint(usd * size * (MICRO / cost.GB))
-            made.append(Tree(source=number, readers=readers, usd=carried, hours=hours * (size / cost.GB)))
+            made.append(Tree(source=number, readers=readers, size_bytes=size, lanes=Lanes(usd, hours)))
     return tuple(made)
 
 
@@ -234,4 +238,5 @@ def suiting(problem: Problem) -> Ints:
 
 
 def moved_at_most(problem: Problem, step: int) -> float:
-    return sum(float(tree.usd.max()) for tree in problem.trees if step == tree.source or step in tree.readers)
+    trees = [tree for tree in problem.trees if step == tree.source or step in tree.readers]
+    return sum(float(tree.lanes.usd.max()) * tree.size_bytes * (MICRO / cost.GB) for tree in trees)

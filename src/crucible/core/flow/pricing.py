@@ -6,8 +6,8 @@ from math import inf
 
 import numpy as np
 
+from crucible.core.flow.links import Prices
 from crucible.core.flow.problem import Problem, Worth
-from crucible.core.flow.relaxation import Prices
 from crucible.core.integer import Model
 from crucible.core.offers import Floats, Ints
 

@@ -7,7 +7,9 @@ from math import inf
 
 import numpy as np
 
+from crucible.core.cost import GB, Lanes
 from crucible.core.offers import Bools, Floats, Ints
+from crucible.model.units import MICRO
 
 Choice = tuple[int, ...]  # for each step the number of one of its ways
 # What limits may be passed by, as a share: sums that were added up in another order, and the solver's arithmetic.
@@ -42,8 +44,21 @@ class Tree:
 
     source: int
     readers: tuple[int, ...]
-    usd: Floats  # micro-dollars [from, to]
-    hours: Floats
+    size_bytes: int
+    lanes: Lanes  # between the places of the problem
+
+    def usd(self, homes: Ints, targets: Ints) -> Floats:
+        """Micro-dollars [from, to]."""
+        return np.rint(self.lanes.usd[np.ix_(homes, targets)] * self.size_bytes * (MICRO / GB))
+
+    def hours(self, homes: Ints, targets: Ints) -> Floats:
+        return self.lanes.hours[np.ix_(homes, targets)] * (self.size_bytes / GB)
+
+    def usd_of(self, home: int, target: int) -> float:
+        return float(np.rint(self.lanes.usd[home, target] * self.size_bytes * (MICRO / GB)))
+
+    def hours_of(self, home: int, target: int) -> float:
+        return float(self.lanes.hours[home, target] * (self.size_bytes / GB))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +104,7 @@ class Problem:
 
 def fetch_h(tree: Tree, source: Labels, reader: Labels) -> Floats:
     """[way of the source, way of the reader]"""
-    return tree.hours[np.ix_(source.place, reader.place)]
+    return tree.hours(source.place, reader.place)
 
 
 def fetch_cost(tree: Tree, source: Labels, reader: Labels) -> Floats:
@@ -128,9 +143,9 @@ def worth(problem: Problem, choice: Sequence[int]) -> Worth:
         for target, first in sorted(firsts.items()):
             if target != home:
                 carried.append((number, first))
-                moved += float(tree.usd[home, target])
+                moved += tree.usd_of(home, target)
         for reader in tree.readers:
-            taken = float(tree.hours[home, place[reader]])
+            taken = tree.hours_of(home, place[reader])
             hours[reader] += taken
             fetched[reader] += float(np.rint(taken * price[reader]))
     begins, ends = times(problem, [float(labels[s].hours[w]) + hours[s] for s, w in enumerate(choice)])

@@ -56,7 +56,7 @@ class Program:
             labels = problem.labels[reader]
             first = np.array([int(np.flatnonzero(of_way == home)[0]) for home in range(len(homes))])
             money = fetch_cost(tree, source.take(first), labels)
-            usd, hours = tree.usd[np.ix_(homes, labels.place)], tree.hours[np.ix_(homes, labels.place)]
+            usd, hours = tree.usd(homes, labels.place), tree.hours(homes, labels.place)
             paid = money if is_shared else money + usd
             pairs = self._add(problem.weight * paid.ravel(), paid.ravel()).reshape(len(homes), len(labels))
             self._tie(pairs, self._ways[tree.source], of_way.reshape(-1), self._ways[reader])
@@ -77,7 +77,7 @@ class Program:
         """Whoever reads there needs the lane; one is enough for all."""
         for number, home in enumerate(homes.tolist()):
             for target in np.unique(places).tolist():
-                usd = float(tree.usd[home, target])
+                usd = tree.usd_of(home, target)
                 if not usd:
                     continue
                 if (home, target) not in lanes:

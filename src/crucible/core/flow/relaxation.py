@@ -3,45 +3,16 @@ nothing better than what is known. Costs are only moved, never made: every choic
 least entries is below each of them. Where the trees between steps form no circle it is exact."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from crucible.core.flow.problem import Choice, Problem, fetch_cost, fetch_h
-from crucible.core.offers import Floats, Ints
+from crucible.core.flow.links import Link, Prices, links, other, shared
+from crucible.core.flow.problem import Choice, Problem
+from crucible.core.offers import Ints
 
 # What sums may be off by after many moves: micro-dollars, and a share.
 HALF = 0.5
 SHARE = 1e-10
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What limits are worth: an hour of each step, and a micro-dollar more."""
-
-    hours: Floats
-    money: float = 0.0
-
-
-@dataclass(slots=True)
-class Link:
-    """Costs between the ways of two steps."""
-
-    source: int
-    target: int
-    cost: Floats  # [way of the source, way of the target]
-    least: float = 0.0
-
-    def marginal(self, step: int) -> Floats:
-        """The least of each way of `step`."""
-        least: Floats = self.cost.min(axis=1 if step == self.source else 0)
-        return least
-
-    def add(self, step: int, amount: Floats) -> None:
-        self.cost += amount[:, None] if step == self.source else amount[None, :]
-
-    def keep(self, step: int, kept: Ints) -> None:
-        self.cost = self.cost[kept] if step == self.source else self.cost[:, kept]
 
 
 class Relaxation:
@@ -58,6 +29,7 @@ class Relaxation:
         for link in self._links:
             self._of_step[link.source].append(link)
             self._of_step[link.target].append(link)
+        self._shared = shared(problem, self._links, problem.weight + prices.money)
         for link in self._links:
             link.least = float(link.cost.min())
         self._least = [float(cost.min()) for cost in self._costs]
@@ -77,6 +49,8 @@ class Relaxation:
             for step in order:
                 self._visit(step, seen, limit)
                 seen.add(step)
+            for lanes in self._shared if limit < np.inf else ():
+                lanes.level(limit - self.bound)
 
     def _visit(self, step: int, seen: set[int], limit: float) -> None:
         """Take from those that were visited before, give to those that are visited after."""
@@ -108,6 +82,9 @@ class Relaxation:
         self._least[step] = float(self._costs[step].min())
         for link in self._of_step[step]:
             link.keep(step, good)
+        for lanes in self._shared:
+            lanes.keep(step, good)
+        for link in self._of_step[step]:
             link.least = float(link.cost.min())
 
     def choice(self) -> Choice:
@@ -123,22 +100,3 @@ class Relaxation:
                     cost = cost + (link.cost[at] if link.target == step else link.cost[:, at])
             taken[step] = int(np.argmin(cost))
         return tuple(int(self.kept[step][taken[step]]) for step in range(len(self.kept)))
-
-
-def other(link: Link, step: int) -> int:
-    return link.source if link.target == step else link.target
-
-
-def links(problem: Problem, prices: Prices) -> list[Link]:
-    """A lane into a region is shared by all that read there: of it each pays no more than its part."""
-    found = []
-    weight = problem.weight + prices.money
-    for tree in problem.trees:
-        source = problem.labels[tree.source]
-        for reader in tree.readers:
-            labels = problem.labels[reader]
-            lane = tree.usd[np.ix_(source.place, labels.place)] / len(tree.readers)
-            cost = weight * (lane + fetch_cost(tree, source, labels))
-            cost += prices.hours[reader] * fetch_h(tree, source, labels)
-            found.append(Link(tree.source, reader, cost))
-    return found

@@ -8,10 +8,11 @@ from math import inf
 
 import numpy as np
 
+from crucible.core.flow.links import Prices
 from crucible.core.flow.pricing import Pricing
 from crucible.core.flow.problem import Choice, Problem, Worth, keeps, worth
 from crucible.core.flow.program import Program, size_of
-from crucible.core.flow.relaxation import Prices, Relaxation
+from crucible.core.flow.relaxation import Relaxation
 from crucible.core.flow.trying import improved, soonest
 from crucible.core.offers import Ints
 
@@ -90,7 +91,7 @@ def priced(problem: Problem, best: Best) -> tuple[Prices, float]:
         prices, earned = pricing.prices(), pricing.earned
         relaxed = Relaxation(problem, prices)
         for _ in range(FEW_SWEEPS):
-            relaxed.sweep()
+            relaxed.sweep(best.limit + earned)
         if relaxed.bound - earned > best.bound:
             best.bound, found, found_earned = relaxed.bound - earned, prices, earned
         choice = relaxed.choice()

@@ -118,8 +118,8 @@ def carried(studied: Studied, problem: Problem, came: Worth, steps: Sequence[Pla
                 source=steps[tree.source].home,
                 target=steps[reader].home,
                 size_gib=studied.flow.steps[tree.source].leaves_gib or 0.0,
-                hours=float(tree.hours[source, target]),
-                cost=MicroUsd(round(tree.usd[source, target])),
+                hours=tree.hours_of(source, target),
+                cost=MicroUsd(round(tree.usd_of(source, target))),
             )
         )
     return made

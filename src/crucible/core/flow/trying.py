@@ -65,16 +65,17 @@ def around(problem: Problem, choice: Sequence[int], step: int) -> tuple[Floats, 
     for tree in problem.trees:
         if step in tree.readers:
             home = int(problem.labels[tree.source].place[choice[tree.source]])
-            taken = tree.hours[home, labels.place]
+            at = np.array([home])
+            taken = tree.hours(at, labels.place)[0]
             others = [int(problem.labels[one].place[choice[one]]) for one in tree.readers if one != step]
-            lane = np.where(np.isin(labels.place, others), 0.0, tree.usd[home, labels.place])
+            lane = np.where(np.isin(labels.place, others), 0.0, tree.usd(at, labels.place)[0])
             money += lane + np.rint(taken * labels.price)
             hours += taken
         elif step == tree.source:
             targets = np.array([problem.labels[one].place[choice[one]] for one in tree.readers])
             prices = np.array([problem.labels[one].price[choice[one]] for one in tree.readers])
-            money += tree.usd[np.ix_(labels.place, np.unique(targets))].sum(axis=1)
-            money += np.rint(tree.hours[np.ix_(labels.place, targets)] * prices).sum(axis=1)
+            money += tree.usd(labels.place, np.unique(targets)).sum(axis=1)
+            money += np.rint(tree.hours(labels.place, targets) * prices).sum(axis=1)
     return money, hours
 
 
@@ -89,8 +90,9 @@ def through(problem: Problem, choice: Sequence[int], found: Worth, step: int, to
         more = np.zeros(len(took))
         for tree in problem.trees:
             if tree.source == step and follower in tree.readers:
-                target = int(problem.labels[follower].place[choice[follower]])
-                more = tree.hours[place, target] - tree.hours[place[choice[step]], target]
+                target = problem.labels[follower].place[choice[follower]]
+                more = tree.hours(place, np.array([target]))[:, 0]
+                more = more - more[choice[step]]
         last = np.maximum(last, ends + lasts + more + after[follower])
     return last
 
