@@ -15,21 +15,22 @@ from crucible.core.candidates import SECONDS
 from crucible.core.cost import Lanes
 from crucible.core.flow import blocked
 from crucible.core.flow.labels import Aim, Reach, given, labels_of, single
-from crucible.core.flow.problem import Labels, Problem, Tree
+from crucible.core.flow.problem import Labels, Problem, Tree, order_of
 from crucible.core.flow.proposal import FlowPlan
 from crucible.core.flow.question import Flow, FlowStep, Studied
 from crucible.core.flow.search import Found, solve
+from crucible.core.flow.thinning import few
 from crucible.core.flow.told import told
 from crucible.core.offers import Ints, OfferTable
 from crucible.core.perf import SpeedBook
 from crucible.core.plan import Question, Study
 from crucible.model.spec import Constraints, Strategy
-from crucible.model.units import GIB, MICRO
+from crucible.model.units import GIB
 
-# Of each step so many ways are looked at, and those in so many regions that suit all steps together. What is left out
-# for this counts in the bound.
-MOST_WAYS = 400
-MOST_PLACES = 64
+# Pairs of ways that are looked at together, of all trees; where it matters when steps end, fewer. Of each step as many
+# ways as this allows. What is left out for this counts in the bound.
+MOST_PAIRS = 2_500_000
+MOST_TIMED_PAIRS = 150_000
 
 
 def study(flow: Flow, table: OfferTable, book: SpeedBook) -> Studied:
@@ -81,7 +82,9 @@ def chosen(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> Flow
         if not len(some):
             return blocked.by_step(studied.flow.steps[number].name, studied.studies[number], aim.objective)
     problem = problem_of(studied, aim, labels)
-    problem, floor = few(problem)
+    most = MOST_TIMED_PAIRS if problem.is_timed else MOST_PAIRS
+    ways = int((most / max(1, sum(len(tree.readers) for tree in problem.trees))) ** 0.5)
+    problem, floor = few(problem, ways // 2, ways // 8)
     found = best(problem, aim)
     if found is None:
         return blocked.by_limits(problem, aim.objective)
@@ -123,8 +126,8 @@ def all_labels(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> 
     return [made[number] for number in range(len(flow.steps))]
 
 
-def in_order(steps: Sequence[FlowStep]) -> list[int]:
-    return Problem(labels=(), needs=tuple((*step.needs, *step.reads) for step in steps), trees=()).order
+def in_order(steps: Sequence[FlowStep]) -> tuple[int, ...]:
+    return order_of(tuple((*step.needs, *step.reads) for step in steps))
 
 
 def reach_of(flow: Flow, number: int, made: dict[int, Labels]) -> Reach:
@@ -202,41 +205,3 @@ def hour_of(studied: Studied, aim: Aim) -> float:
         ends[number] = took[number] + max((ends[need] for need in (*step.needs, *step.reads)), default=0.0)
     least = sum(0.0 if view is None else view.least_cost for view in views)
     return aim.performance_weight * least / max(max(ends.values(), default=0.0), 1e-9)
-
-
-def few(problem: Problem) -> tuple[Problem, float]:
-    """With no more ways than can be looked at, and what no choice with one of the others is worth less than."""
-    if all(len(labels) <= MOST_WAYS for labels in problem.labels):
-        return problem, inf
-    places = suiting(problem)
-    kept, floor = [], inf
-    least = [float(labels.value.min()) for labels in problem.labels]
-    for number, labels in enumerate(problem.labels):
-        if len(labels) <= MOST_WAYS:
-            kept.append(np.arange(len(labels)))
-            continue
-        is_kept = np.isin(labels.place, places)
-        is_kept[np.argsort(labels.value, kind="stable")[:MOST_WAYS]] = True
-        if problem.is_timed:
-            is_kept[np.argsort(labels.hours, kind="stable")[: MOST_WAYS // 2]] = True
-        kept.append(np.flatnonzero(is_kept))
-        out = float(labels.value[~is_kept].min(initial=inf))
-        floor = min(floor, sum(least) - least[number] + out)
-    return problem.only(kept), floor
-
-
-def suiting(problem: Problem) -> Ints:
-    """Regions where all steps together cost least; who has no way there takes its best elsewhere."""
-    count = 1 + max(int(labels.place.max()) for labels in problem.labels)
-    total = np.zeros(count)
-    for number, labels in enumerate(problem.labels):
-        at = np.full(count, inf)
-        np.minimum.at(at, labels.place, labels.value)
-        elsewhere = float(labels.value.min()) + moved_at_most(problem, number)
-        total += np.minimum(at, elsewhere)
-    return np.argsort(total, kind="stable")[:MOST_PLACES]
-
-
-def moved_at_most(problem: Problem, step: int) -> float:
-    trees = [tree for tree in problem.trees if step == tree.source or step in tree.readers]
-    return sum(float(tree.lanes.usd.max()) * tree.size_bytes * (MICRO / cost.GB) for tree in trees)

@@ -39,6 +39,15 @@ class Pricing:
         return Prices(self._hours, self._money)
 
     @property
+    def state(self) -> tuple[Floats, float, float]:
+        """What prices there are now; they can be had back."""
+        return self._hours, self._flow, self._money
+
+    @state.setter
+    def state(self, known: tuple[Floats, float, float]) -> None:
+        self._hours, self._flow, self._money = known
+
+    @property
     def earned(self) -> float:
         """What the limits themselves are worth at these prices."""
         problem = self._problem

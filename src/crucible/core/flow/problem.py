@@ -3,6 +3,7 @@ carried. Columns only; what a choice is worth is said here, and nowhere else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -78,28 +79,34 @@ class Problem:
         return self.hour > 0 or self.deadline_h < inf or min(self.latest_h, default=inf) < inf
 
     @property
-    def order(self) -> list[int]:
+    def order(self) -> tuple[int, ...]:
         """Each step after those that it needs."""
-        left, order = list(range(len(self.needs))), []
-        done: set[int] = set()
-        while left:
-            ready = [step for step in left if done.issuperset(self.needs[step])]
-            order += ready
-            done.update(ready)
-            left = [step for step in left if step not in done]
-        return order
+        return order_of(self.needs)
 
     @property
-    def followers(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.needs]
-        for step, needs in enumerate(self.needs):
-            for need in needs:
-                found[need].append(step)
-        return found
+    def followers(self) -> tuple[tuple[int, ...], ...]:
+        return followers_of(self.needs)
 
     def only(self, kept: Sequence[Ints]) -> "Problem":
         """With these ways of each step."""
         return replace(self, labels=tuple(labels.take(some) for labels, some in zip(self.labels, kept, strict=True)))
+
+
+@lru_cache(maxsize=16)
+def order_of(needs: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    left, order = list(range(len(needs))), list[int]()
+    done: set[int] = set()
+    while left:
+        ready = [step for step in left if done.issuperset(needs[step])]
+        order += ready
+        done.update(ready)
+        left = [step for step in left if step not in done]
+    return tuple(order)
+
+
+@lru_cache(maxsize=16)
+def followers_of(needs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(other for other, wants in enumerate(needs) if step in wants) for step in range(len(needs)))
 
 
 def fetch_h(tree: Tree, source: Labels, reader: Labels) -> Floats:
