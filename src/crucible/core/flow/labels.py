@@ -156,7 +156,8 @@ def judged(found: Study, aim: Aim, reach: Reach, ways: Ways) -> Labels:
     keep them is asked in its turn."""
     place = found.table.place[ways.row]
     value = worth_of(found, aim, ways.cost.astype(np.float64), ways.row)
-    is_good, is_known = np.isfinite(ways.wall_h), np.zeros(len(ways), dtype=bool)
+    is_limited = found.limits.deadline is not None or found.limits.budget is not None
+    is_good, is_known = np.isfinite(ways.wall_h), np.full(len(ways), not is_limited)
     while True:
         left = np.flatnonzero(is_good)
         columns: list[Floats | Ints] = [value[left]]

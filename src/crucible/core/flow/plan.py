@@ -19,7 +19,7 @@ from crucible.core.flow.problem import Labels, Problem, Tree, order_of
 from crucible.core.flow.proposal import FlowPlan
 from crucible.core.flow.question import Flow, FlowStep, Studied
 from crucible.core.flow.search import Found, solve
-from crucible.core.flow.thinning import few
+from crucible.core.flow.thinning import floor, kept_of
 from crucible.core.flow.told import told
 from crucible.core.offers import Ints, OfferTable
 from crucible.core.perf import SpeedBook
@@ -84,26 +84,33 @@ def chosen(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> Flow
     problem = problem_of(studied, aim, labels)
     most = MOST_TIMED_PAIRS if problem.is_timed else MOST_PAIRS
     ways = int((most / max(1, sum(len(tree.readers) for tree in problem.trees))) ** 0.5)
-    problem, floor = few(problem, ways // 2, ways // 8)
-    found = best(problem, aim)
-    if found is None:
-        return blocked.by_limits(problem, aim.objective)
-    found = replace(found, bound=min(found.bound, floor))
-    return told(studied, problem, found, aim.objective)
+    kept = kept_of(problem, ways, ways // 8)
+    found = best(problem, kept, aim)
+    few = problem.only(kept)
+    return blocked.by_limits(few, aim.objective) if found is None else told(studied, few, found, aim.objective)
 
 
-def best(problem: Problem, aim: Aim) -> Found | None:
-    """The fastest is the soonest done; of those the best balance."""
+def best(problem: Problem, kept: Sequence[Ints], aim: Aim) -> Found | None:
+    """Among the ways that are kept. The fastest is the soonest done; of those the best balance."""
     if aim.objective is not Strategy.FASTEST:
-        return solve(problem)
-    soonest = solve(blocked.hurried(problem))
+        return bounded(problem, kept)
+    soonest = bounded(blocked.hurried(problem), kept)
     if soonest is None:
         return None
+    problem = problem.only(kept)
     last = soonest.worth.makespan_h
     balanced = solve(replace(problem, deadline_h=min(problem.deadline_h, last), hour=0.0))
     choice = soonest.choice if balanced is None else balanced.choice
     # How far it can be from the optimum is told of its hours.
     return replace(soonest, choice=choice)
+
+
+def bounded(problem: Problem, kept: Sequence[Ints]) -> Found | None:
+    """What is not kept counts in the bound."""
+    found = solve(problem.only(kept))
+    if found is None:
+        return None
+    return replace(found, bound=min(found.bound, floor(problem, kept, found.prices, found.earned)))
 
 
 # --- the problem --------------------------------------------------------------------------------------------

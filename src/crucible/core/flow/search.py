@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from crucible.core.flow.links import Prices
 from crucible.core.flow.pricing import Pricing
 from crucible.core.flow.problem import Choice, Problem, Worth, keeps, worth
 from crucible.core.flow.program import Program, size_of
@@ -18,9 +19,9 @@ from crucible.core.offers import Ints
 FEW_SWEEPS = 2
 MANY_SWEEPS = 8
 # Rounds of looking for prices. Most problems need fewer.
-ROUNDS = 6
+ROUNDS = 5
 # Rounds whose choice is improved step by step.
-FEW_IMPROVED = 3
+FEW_IMPROVED = 2
 # Ways of each step, and regions, among which a first choice is looked for.
 FEW_WAYS = 8
 FEW_PLACES = 8
@@ -39,6 +40,8 @@ class Found:
     choice: Choice
     worth: Worth
     bound: float  # no choice is worth less
+    prices: Prices  # of the limits
+    earned: float  # what is paid back for them
 
     @property
     def distance(self) -> float:
@@ -95,7 +98,7 @@ def solve(problem: Problem) -> Found | None:
         search(problem, best, kept)
     if best.choice is None or best.worth is None:
         return None
-    return Found(best.choice, best.worth, min(best.bound, best.limit))
+    return Found(best.choice, best.worth, min(best.bound, best.limit), pricing.prices(), pricing.earned)
 
 
 def tried(problem: Problem, best: Best, pricing: Pricing) -> None:

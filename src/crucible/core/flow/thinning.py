@@ -1,26 +1,28 @@
 """Fewer ways than there are: the best of each step, and those in regions that suit all steps together. What is left out
 is not forgotten: it bounds what a choice with one of it could be worth."""
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
 
 from crucible.core.cost import GB
+from crucible.core.flow.links import Prices
 from crucible.core.flow.problem import Problem
 from crucible.core.offers import Bools, Ints
 from crucible.model.units import MICRO
 
 
-def few(problem: Problem, ways: int, places: int) -> tuple[Problem, float]:
-    """With about so many ways of each step, and what no choice with one of the others is worth less than."""
-    kept = kept_of(problem, ways, places)
-    least = [float(labels.value.min()) for labels in problem.labels]
-    floor = inf
-    for number, (labels, some) in enumerate(zip(problem.labels, kept, strict=True)):
-        out = np.delete(labels.value, some)
-        if len(out):
-            floor = min(floor, sum(least) - least[number] + float(out.min()))
-    return (problem, inf) if floor == inf else (problem.only(kept), floor)
+def floor(problem: Problem, kept: Sequence[Ints], prices: Prices, earned: float) -> float:
+    """What no choice with a way that is not kept is worth less than, whatever it carries."""
+    costs = [
+        labels.value + prices.hours[step] * labels.hours + prices.money * labels.money
+        for step, labels in enumerate(problem.labels)
+    ]
+    least = [float(cost.min()) for cost in costs]
+    without = [np.delete(cost, some) for cost, some in zip(costs, kept, strict=True)]
+    more = min((float(out.min()) - low for out, low in zip(without, least, strict=True) if len(out)), default=inf)
+    return sum(least) + more - earned
 
 
 def kept_of(problem: Problem, ways: int, places: int) -> list[Ints]:
