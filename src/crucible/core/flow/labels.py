@@ -15,7 +15,7 @@ from crucible.core.proposal import Candidate
 from crucible.model.spec import Strategy
 
 # Ways whose worth is found out first, to measure all others by: the best and, where time matters, the fastest.
-SEEDS = 128
+SEEDS = 64
 # Bills are whole micro-dollars; what they come to if nothing happens is not.
 ROUNDING = 1.0
 

@@ -15,6 +15,7 @@ from crucible.core.candidates import SECONDS
 from crucible.core.cost import Lanes
 from crucible.core.flow import blocked
 from crucible.core.flow.labels import Aim, Reach, given, labels_of, single
+from crucible.core.flow.links import Prices
 from crucible.core.flow.problem import Labels, Problem, Tree, order_of
 from crucible.core.flow.proposal import FlowPlan
 from crucible.core.flow.question import Flow, FlowStep, Studied
@@ -30,7 +31,7 @@ from crucible.model.units import GIB
 # Pairs of ways that are looked at together, of all trees; where it matters when steps end, fewer. Of each step as many
 # ways as this allows. What is left out for this counts in the bound.
 MOST_PAIRS = 2_500_000
-MOST_TIMED_PAIRS = 150_000
+MOST_TIMED_PAIRS = 80_000
 
 
 def study(flow: Flow, table: OfferTable, book: SpeedBook) -> Studied:
@@ -110,7 +111,9 @@ def bounded(problem: Problem, kept: Sequence[Ints]) -> Found | None:
     found = solve(problem.only(kept))
     if found is None:
         return None
-    return replace(found, bound=min(found.bound, floor(problem, kept, found.prices, found.earned)))
+    free = Prices(np.zeros(len(kept)))
+    lowest = max(floor(problem, kept, found.prices, found.earned), floor(problem, kept, free, 0.0))
+    return replace(found, bound=min(found.bound, lowest))
 
 
 # --- the problem --------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from crucible.core.offers import Ints
 
 # Sweeps of a bound while prices are looked for, and once they are found.
 FEW_SWEEPS = 2
-MANY_SWEEPS = 8
+MANY_SWEEPS = 6
 # Rounds of looking for prices. Most problems need fewer.
-ROUNDS = 5
+ROUNDS = 6
 # Rounds whose choice is improved step by step.
 FEW_IMPROVED = 2
 # Ways of each step, and regions, among which a first choice is looked for.
