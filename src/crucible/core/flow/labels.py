@@ -48,6 +48,31 @@ class Reach:
     readers: int = 0
     readers_price: float = 0.0  # of an hour of all of them, at most
 
+    def covers(self, other: "Reach") -> bool:
+        return all(getattr(self, name) >= getattr(other, name) for name in REACH)
+
+    def beyond(self, other: "Reach") -> "Reach":
+        """Both, and somewhat dearer readers."""
+        most = {name: max(getattr(self, name), getattr(other, name)) for name in REACH}
+        return Reach(**{**most, "readers_price": MARGIN * most["readers_price"]})
+
+
+REACH = ("reads", "leaves", "readers", "readers_price")
+# Of equal steps the ways are found once, for whoever has most data, and readers so many times as dear as the first's.
+MARGIN = 4.0
+
+
+def trimmed(labels: Labels, table: OfferTable, aim: Aim, reach: Reach) -> Labels:
+    """What is left of the ways for more data."""
+    far, place = farthest(table), labels.place
+    fetch_h, others_h = reach.reads * far.in_h[place], reach.leaves * far.out_h[place]
+    moved = reach.reads * far.in_usd[place] + reach.leaves * reach.readers * far.out_usd[place]
+    paid = fetch_h * labels.price + others_h * reach.readers_price
+    dearest, latest = labels.value + aim.weight * (moved + paid), labels.hours + fetch_h + others_h
+    if aim.is_timed:
+        return labels.take(~is_beaten(labels.value, labels.hours, dearest, latest))
+    return labels.take(labels.value <= dearest.min(initial=np.inf))
+
 
 def labels_of(found: Study, aim: Aim, reach: Reach, *, is_enabled: bool = False, leads: bool = True) -> Labels:
     """`is_enabled`: only what may be bought. `leads`: only what comes first within the step's strategy."""

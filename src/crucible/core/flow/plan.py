@@ -14,7 +14,7 @@ from crucible.core import cost, plan
 from crucible.core.candidates import SECONDS
 from crucible.core.cost import Lanes
 from crucible.core.flow import blocked
-from crucible.core.flow.labels import Aim, Reach, given, labels_of, single
+from crucible.core.flow.labels import Aim, Reach, given, labels_of, single, trimmed
 from crucible.core.flow.links import Prices
 from crucible.core.flow.problem import Labels, Problem, Tree, order_of
 from crucible.core.flow.proposal import FlowPlan
@@ -123,11 +123,20 @@ def all_labels(studied: Studied, aim: Aim, is_enabled: bool, *, leads: bool) -> 
     """Those that read come first: what they cost an hour says how dear it can be to keep them waiting."""
     flow, table = studied.flow, studied.table
     made: dict[int, Labels] = {}
+    known: dict[int, tuple[Reach, Labels]] = {}  # by study
     for number in reversed(in_order(flow.steps)):
         step, found = flow.steps[number], studied.studies[number]
         if found is not None:
             reach = reach_of(flow, number, made)
-            made[number] = labels_of(found, aim, reach, is_enabled=is_enabled, leads=leads)
+            wide, every = known.get(id(found), (Reach(), None))
+            if every is None or not wide.covers(reach):
+                is_shared = sum(one is found for one in studied.studies) > 1
+                for other, one in enumerate(studied.studies) if is_shared else ():
+                    wide = wide.beyond(reach_of(flow, other, {})) if one is found else wide
+                wide = wide.beyond(reach) if is_shared else reach
+                every = labels_of(found, aim, wide, is_enabled=is_enabled, leads=leads)
+                known[id(found)] = wide, every
+            made[number] = trimmed(every, table, aim, reach) if wide != reach else every
         elif step.home is not None:
             made[number] = single(place=cost.place_of(table, step.home))
         else:
@@ -146,7 +155,7 @@ def reach_of(flow: Flow, number: int, made: dict[int, Labels]) -> Reach:
         reads=sum(gigabytes(flow.steps[source]) for source in flow.steps[number].reads),
         leaves=gigabytes(flow.steps[number]) if readers else 0.0,
         readers=len(readers),
-        readers_price=sum(float(made[reader].price.max(initial=0.0)) for reader in readers),
+        readers_price=sum(float(made[reader].price.max(initial=0.0)) for reader in readers if reader in made),
     )
 
 

@@ -43,14 +43,18 @@ class Relaxation:
         return sum(len(kept) for kept in self.kept)
 
     def sweep(self, limit: float = np.inf) -> None:
-        """There and back. Ways that are part of nothing below `limit` are left out."""
-        for order in (self._order, self._order[::-1]):
-            seen: set[int] = set()
-            for step in order:
-                self._visit(step, seen, limit)
-                seen.add(step)
-            for lanes in self._shared if limit < np.inf else ():
-                lanes.level(limit - self.bound)
+        """There and back, and who pays for lanes in between. Ways that are part of nothing below `limit` are left
+        out."""
+        self._pass(self._order, limit)
+        for lanes in self._shared if limit < np.inf else ():
+            lanes.level(limit - self.bound)
+        self._pass(self._order[::-1], limit)
+
+    def _pass(self, order: Sequence[int], limit: float) -> None:
+        seen: set[int] = set()
+        for step in order:
+            self._visit(step, seen, limit)
+            seen.add(step)
 
     def _visit(self, step: int, seen: set[int], limit: float) -> None:
         """Take from those that were visited before, give to those that are visited after."""
