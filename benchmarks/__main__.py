@@ -24,6 +24,7 @@ NAMES = (
     "catalog",
     "plan",
     "plan_many",
+    "flow",
     "recommend",
     "risk",
     "traces",

@@ -334,6 +334,8 @@ class Plan(TypedDict):
     plan_cpu_ms: NotRequired[float]
     why_not: NotRequired[list[dict[str, Any]]]
     steps: NotRequired[list[dict[str, Any]]]  # of a workflow: a plan for each, with its name
+    total: NotRequired[dict[str, Any] | None]  # of all steps together; None where nothing keeps the limits
+    runnable_total: NotRequired[dict[str, Any] | None]
     warnings: NotRequired[list[str]]
     notes: NotRequired[list[str]]
 

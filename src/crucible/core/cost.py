@@ -78,23 +78,54 @@ def moves(table: OfferTable, home: int, size_gib: float) -> Moves:
     if home == UNKNOWN:
         unknown = np.full(len(places.region), np.nan)
         return Moves(usd=unknown, hours=unknown)
-    size_bytes, gbps = round(size_gib * GIB), places.gbps[home]
-    hours = size_bytes / GB * GBIT_PER_GB / np.where(gbps > 0, gbps, USUAL_GBPS) / HOUR_S
+    size_bytes = round(size_gib * GIB)
+    return Moves(
+        usd=egress(table, home, size_bytes) / MICRO, hours=lane_hours(places.gbps[home], home) * (size_bytes / GB)
+    )
+
+
+def lane_hours(gbps: Floats, home: int) -> Floats:
+    """Hours per GB from `home`, whose lanes `gbps` are, to each place."""
+    hours = GBIT_PER_GB / np.where(gbps > 0, gbps, USUAL_GBPS) / HOUR_S
     hours[home] = 0.0
-    return Moves(usd=egress(table, home, size_bytes) / MICRO, hours=hours)
+    return hours
 
 
 def egress(table: OfferTable, home: int, size_bytes: int) -> Floats:
     """Micro-dollars for so many bytes from `home` to each place, half to even. The plan's estimate and the ledger's
     charge are both this."""
+    return np.rint(lane_usd(table, home) * size_bytes * (MICRO / GB))
+
+
+def lane_usd(table: OfferTable, home: int) -> Floats:
+    """Dollars per GB from `home` to each place; NaN: nobody says."""
     places = table.places
     seller = places.seller[home]
     lane, internet = places.usd_per_gb[home], table.sellers.egress_usd_per_gb[seller]
     rate = np.where(np.isnan(lane) & (places.seller != seller), internet, lane)
     if table.sellers.name[seller] in OWN:
         rate = np.nan_to_num(rate)  # own machines send for nothing
-    rate = np.where(np.arange(len(rate)) == home, 0.0, rate)
-    return np.rint(rate * size_bytes * (MICRO / GB))
+    return np.where(np.arange(len(rate)) == home, 0.0, rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """From each place to each, by the GB; what nobody states costs nothing."""
+
+    usd: Floats
+    hours: Floats
+
+
+def lanes(table: OfferTable) -> Lanes:
+    """Worked out once per table."""
+    known = table.worked_out
+    if "lane usd" not in known:
+        homes = range(len(table.places.region))
+        square = (len(homes), len(homes))
+        known["lane usd"] = np.nan_to_num(np.array([lane_usd(table, home) for home in homes])).reshape(square)
+        hours = [lane_hours(table.places.gbps[home], home) for home in homes]
+        known["lane hours"] = np.array(hours).reshape(square)
+    return Lanes(known["lane usd"], known["lane hours"])
 
 
 def transfer_cost(table: OfferTable, home: str, target: str, size_bytes: int) -> MicroUsd | None:

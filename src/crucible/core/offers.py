@@ -155,6 +155,11 @@ class OfferTable:
         """Numbers per row that somebody worked out and will ask for again, by what they are about."""
         return {}
 
+    @cached_property
+    def worked_out(self) -> dict[str, Floats]:
+        """Matrices over places that follow from the columns, by name; whoever needs one first makes it."""
+        return {}
+
     def seller_code(self, provider: str) -> int:
         return self.sellers.name.index(provider) if provider in self.sellers.name else UNKNOWN
 

@@ -2,17 +2,22 @@
 jobs took. Planning itself is `core.plan`; every proposal is checked before anybody sees it."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 
 from crucible.core import admission, plan, prediction, spread, whynot
 from crucible.core.check import check_candidate, check_proposal
+from crucible.core.check_flow import check_flow
 from crucible.core.check_tasks import check_scaling
 from crucible.core.cooling import cooled
 from crucible.core.crew_plan import Held, Scaling, more
 from crucible.core.cycle import Purchase
+from crucible.core.flow import plan as flows
+from crucible.core.flow.proposal import FlowPlan
+from crucible.core.flow.steps import flow_of
 from crucible.core.lives import learned
 from crucible.core.offers import Listing, OfferTable, make_table, with_live
 from crucible.core.overlay import with_prices
@@ -186,6 +191,40 @@ class Planner:
         began = self._context.clock.cpu()
         made = self._propose(spec, strategy, table, book, self._context.clock.now())
         return made, (self._context.clock.cpu() - began) * 1000
+
+    async def flow(
+        self, spec: JobSpec, jobs: Sequence[JobSpec], strategy: Strategy | None = None
+    ) -> tuple[FlowPlan, FlowPlan]:
+        """The plan of a workflow whose steps are `jobs`: the best of everything, and the best of what is enabled."""
+        answers = await self._current()
+        asked = [essence(job) for job in jobs]
+        many = {
+            number: answers.proposal(job, strategy, answers.table, partial(self._ask, job, strategy, answers))
+            for number, job in enumerate(asked)
+            if spread.task_count(job) > 1
+        }
+        made = self._flow(spec, asked, strategy, {n: p.chosen for n, p in many.items()}, answers, is_enabled=False)
+        if all(step.candidate is None or step.candidate.is_enabled for step in made.steps) and made.steps:
+            return made, made
+        bought = {n: p.runnable for n, p in many.items()}
+        return made, self._flow(spec, asked, strategy, bought, answers, is_enabled=True)
+
+    def _flow(
+        self,
+        spec: JobSpec,
+        jobs: Sequence[JobSpec],
+        strategy: Strategy | None,
+        many: Mapping[int, Candidate | None],
+        answers: Answers,
+        *,
+        is_enabled: bool,
+    ) -> FlowPlan:
+        given = {number: one for number, one in many.items() if one is not None}
+        enabled = self._context.enabled
+        flow = flow_of(spec, jobs, given, now=answers.now, enabled=enabled, strategy=strategy)
+        made = flows.propose(flows.study(flow, answers.table, answers.book), is_enabled=is_enabled)
+        check_flow(made, flow, answers.table)
+        return made
 
     def dead_man(self, made: Proposal) -> timedelta | None:
         """When machines that would be bought end themselves, should all servers be gone; None: they never do."""

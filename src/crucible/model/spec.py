@@ -288,5 +288,6 @@ class Step:
     needs: tuple[str, ...] = ()
     when: When = When.SUCCEEDED
     inputs: Mapping[str, str] = field(default_factory=dict)  # name -> "step", or "step/path" of its outputs
+    output_gib: float | None = None  # of what it hands on, as expected; None: nobody knows
     for_each: str | None = None  # "step/path": a JSON list or lines that the step left; a task for each
     cache: bool = True  # a step whose job and inputs are as they were before is not run again

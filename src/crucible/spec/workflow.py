@@ -10,12 +10,14 @@ from crucible.model.spec import JobSpec, Step, When
 from crucible.spec import references, rules
 from crucible.spec.kinds import INVALID, NAME_LENGTH, Flag, Schema, Text
 from crucible.spec.problems import Position, Reading, shown
+from crucible.spec.quantities import Size
 from crucible.spec.sections import choice
 from crucible.spec.shapes import ListOf, MapOf, OneOrList
 from crucible.spec.table import Field, Group
 from crucible.spec.yaml_nodes import Listing, Node
 
 MOST_STEPS = 500
+_LARGEST = 1024.0**3  # GiB: an exbibyte, as of datasets
 
 _STEP = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 _PATH = r"(/(?!\.\.?(/|$))[^/\x00-\x1f\x7f]+)"
@@ -62,6 +64,15 @@ OWN = (
         aka=("artifacts",),
     ),
     Field(
+        name="output_size",
+        kind=Size(_LARGEST),
+        to="output_gib",
+        example="40GB",
+        doc="how much it will leave for the steps that read it, all its tasks together: its plan then counts what "
+        "carrying that costs",
+        aka=("outputs_size", "output_gb", "artifact_size"),
+    ),
+    Field(
         name="for_each",
         kind=_LIST,
         example="preprocess/files.json",
@@ -106,13 +117,21 @@ def _step(
     needs: tuple[str, ...] = (),
     when: When = When.SUCCEEDED,
     inputs: Mapping[str, str] | None = None,
+    output_gib: float | None = None,
     for_each: str | None = None,
     cache: bool = True,
     **job: Any,
 ) -> Step:
     once = tuple(dict.fromkeys(needs))
     return Step(
-        name=name, job=JobSpec(**job), needs=once, when=when, inputs=inputs or {}, for_each=for_each, cache=cache
+        name=name,
+        job=JobSpec(**job),
+        needs=once,
+        when=when,
+        inputs=inputs or {},
+        output_gib=output_gib,
+        for_each=for_each,
+        cache=cache,
     )
 
 

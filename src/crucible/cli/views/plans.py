@@ -53,14 +53,41 @@ def _workflow_lines(plan: Plan, width: int | None, is_for_submit: bool) -> list[
         [step["name"], *(_timed_row(one, True) if one else ["", "", "", "", "", step.get("reason") or "nothing fits"])]
         for step, one in steps
     ]
-    costs = [float(one["estimated_cost_usd"]) for _, one in steps if one and one.get("estimated_cost_usd") is not None]
-    unknown = len(steps) - len(costs)
-    total = f"total {wording.money(sum(costs))}" if not unknown else f"of {unknown} nobody knows what it costs"
+    total = plan.get("runnable_total") if is_for_submit else plan.get("total")
+    reason = plan.get("reason")
+    said = _together(total) if total else _added_up([one for _, one in steps])
     return [
         *draw((Column("STEP", shrinks=True), *_TIMED[1:]), rows, width),
-        f"{wording.plural(len(steps), 'step')}, {total}",
+        f"{wording.plural(len(steps), 'step')}, {said}",
+        *(_carried(one) for one in (total or {}).get("carried", ())),
+        *([f"nothing keeps the limits of all steps: {printable(reason)}"] if reason else []),
+        *(f"note: {printable(note)}" for note in plan.get("notes", ())),
         *(f"warning: {printable(w)}" for w in plan.get("warnings", ())),
     ]
+
+
+def _added_up(chosen: Sequence[Mapping[str, Any] | None]) -> str:
+    """Of steps that were planned by themselves."""
+    costs = [float(one["estimated_cost_usd"]) for one in chosen if one and one.get("estimated_cost_usd") is not None]
+    unknown = len(chosen) - len(costs)
+    return f"of {unknown} nobody knows what it costs" if unknown else f"total {wording.money(sum(costs))}"
+
+
+def _together(total: Mapping[str, Any]) -> str:
+    cost, hours = total.get("estimated_cost_usd"), total.get("estimated_hours")
+    said = ["nobody knows what all of them cost" if cost is None else f"total {wording.money(cost)}"]
+    moved = (total.get("moved_usd") or 0) + (total.get("fetch_usd") or 0)
+    if moved:
+        said.append(f"of it {wording.money(moved)} to carry data between them")
+    if hours is not None:
+        said.append(f"done after {hours:.3g} h")
+    return "; ".join([*said, f"at most {total.get('bound') or 0:.0%} from the optimum"])
+
+
+def _carried(one: Mapping[str, Any]) -> str:
+    lasts = wording.duration(one["hours"] * 3600)
+    what = f"{one['size_gb']:.3g} GB of {one['step']} go from {one['from']} to {one['to']}"
+    return printable(f"data: {what}, {wording.money(one['cost_usd'])}, {lasts}")
 
 
 _MARK, _WHERE, _INSTANCE = Column(""), Column("WHERE", shrinks=True), Column("INSTANCE", shrinks=True)
