@@ -108,7 +108,7 @@ class ListContract:
 
     async def test_what_is_held_is_counted_by_kind(self, store: Store) -> None:
         first, second = await running(store), await running(store, "j2")
-        kind = first.order.target.region, first.order.instance_type, Market.ON_DEMAND
+        kind = first.order.target.region, first.order.instance_type, Market.SPOT
         held = len(first.leases) + len(second.leases)
         assert await store.holdings("fake") == (Holding("fake", *kind, held),)
         await store.commit([step(first.leases[0], LeaseClosed(NOW, "gone"))[1]], label="test")
