@@ -11,6 +11,7 @@ import io
 import marshal
 import os
 import zipfile
+from functools import lru_cache
 from pathlib import Path
 
 # Inside the archive the package stands alone, under a name that no installed package has.
@@ -28,13 +29,19 @@ _MARSHAL_VERSION = 2
 
 def build(path: Path) -> str:
     """Writes the archive for this computer, whole or not at all; returns its sha256."""
-    sources = _sources()
-    bytecode = {name + "c": _bytecode(source, name) for name, source in sources.items()}
-    content = _archive({**sources, **bytecode, **_library()})
+    content = compiled()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(content)
     temporary.replace(path)
     return hashlib.sha256(content).hexdigest()
+
+
+@lru_cache(maxsize=None)
+def compiled() -> bytes:
+    """The archive for this computer. What is running is what it is made from, however long that runs."""
+    sources = _sources()
+    bytecode = {name + "c": _bytecode(source, name) for name, source in sources.items()}
+    return _archive({**sources, **bytecode, **_library()})
 
 
 def portable() -> bytes:

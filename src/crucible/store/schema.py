@@ -3,6 +3,7 @@ from the tables; an older one is upgraded by its revisions. Both lead to the sam
 is one transaction: a crash leaves the old schema or the new one."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from sqlalchemy import column, func, insert, or_, select, table
 from sqlalchemy.engine.interfaces import Dialect
@@ -59,7 +60,12 @@ def create(tx: Transaction) -> None:
     tx.run(_STAMP, {})
 
 
-def ddl(dialect: Dialect) -> Iterator[str]:
+@cache
+def ddl(dialect: Dialect) -> tuple[str, ...]:
+    return tuple(_ddl(dialect))
+
+
+def _ddl(dialect: Dialect) -> Iterator[str]:
     for one in metadata.sorted_tables:
         yield str(CreateTable(one).compile(dialect=dialect))
         for index in sorted(one.indexes, key=lambda index: str(index.name)):
