@@ -49,15 +49,19 @@ def test_each_runs_to_its_end_with_its_defaults(person: Person, name: str) -> No
     ran = person.run("template", "use", name, *given, "-y", "-n", name)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     assert SAID[name] in ran.stdout, ran.stdout[-3000:]
+    check_what_it_left(person, name)
 
 
-def test_what_they_leave_can_be_looked_at(person: Person) -> None:
-    """After those above: a search has a best trial, an evaluation a table, a batch its results in order."""
-    assert "lr" in person.run("sweep", "best", "sweep").stdout
-    table = person.run("eval", "show", "evaluation").stdout
-    assert "always" in table and "nearest" in table
-    lines = person.run("results", "batch-inference").stdout.splitlines()
-    assert [json.loads(line)["index"] for line in lines] == list(range(10))
+def check_what_it_left(person: Person, name: str) -> None:
+    """A search has a best trial, an evaluation a table, a batch its results in order."""
+    if name == "sweep":
+        assert "lr" in person.run("sweep", "best", name).stdout
+    elif name == "evaluation":
+        table = person.run("eval", "show", name).stdout
+        assert "always" in table and "nearest" in table
+    elif name == "batch-inference":
+        lines = person.run("results", name).stdout.splitlines()
+        assert [json.loads(line)["index"] for line in lines] == list(range(10))
 
 
 def test_a_job_file_names_one_and_the_server_brings_its_code(person: Person) -> None:

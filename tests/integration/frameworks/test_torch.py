@@ -1,6 +1,5 @@
 """PyTorch for real, on CPUs: a script that knows nothing of Crucible, over processes and over machines."""
 
-import json
 import subprocess
 import time
 from pathlib import Path
@@ -34,9 +33,32 @@ def undisturbed(market: Shop) -> str:
     return told(lines, "final weights")
 
 
-def test_two_machines_end_with_the_weights_of_two_processes(market: Shop, undisturbed: str) -> None:
-    lines = market.submit(name="two-nodes", entrypoint="ddp.py", **DDP, **TWO_NODES).finish()
-    assert told(lines, "final weights") == undisturbed
+def test_two_machines_end_with_the_weights_of_two_processes_and_so_does_the_launch_script_by_hand(
+    market: Shop, undisturbed: str, tmp_path: Path
+) -> None:
+    running = market.submit(name="two-nodes", entrypoint="ddp.py", **DDP, **TWO_NODES)
+    assert told(running.finish(), "final weights") == undisturbed
+    script = tmp_path / "start.sh"
+    script.write_text(market.run("launch-script", "two-nodes"))
+    assert told(by_hand(market, script, tmp_path / "keep"), "final weights") == undisturbed
+
+
+def by_hand(market: Shop, script: Path, keep: Path) -> list[str]:
+    """What rank 0 says."""
+    ranks = [
+        subprocess.Popen(
+            ["bash", str(script), str(rank)],
+            cwd=EXAMPLES,
+            env={**market.env, "CRUCIBLE_KEEP": str(keep)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in (1, 0)
+    ]
+    outputs = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], outputs
+    return outputs[1].splitlines()
 
 
 @pytest.mark.parametrize(("name", "where"), [("bare-one", TWO_PROCESSES), ("bare-two", TWO_NODES)])
@@ -68,23 +90,3 @@ def seconds_between(first: str, second: str) -> float:
     from datetime import datetime
 
     return abs((datetime.fromisoformat(first) - datetime.fromisoformat(second)).total_seconds())
-
-
-def test_the_launch_script_does_the_same_by_hand(market: Shop, undisturbed: str, tmp_path: Path) -> None:
-    (job,) = [one for one in json.loads(market.run("ps", "-a", "-o", "json"))["items"] if one["name"] == "two-nodes"]
-    script = tmp_path / "start.sh"
-    script.write_text(market.run("launch-script", job["id"]))
-    ranks = [
-        subprocess.Popen(
-            ["bash", str(script), str(rank)],
-            cwd=EXAMPLES,
-            env={**market.env, "CRUCIBLE_KEEP": str(tmp_path / "keep")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in (1, 0)
-    ]
-    outputs = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], outputs
-    assert told(outputs[1].splitlines(), "final weights") == undisturbed
