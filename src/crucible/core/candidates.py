@@ -8,9 +8,8 @@ from datetime import datetime
 import numpy as np
 
 from crucible.core import cost, risk
-from crucible.core.offers import UNKNOWN, Bools, Codes, Floats, Ints, OfferTable
+from crucible.core.offers import UNKNOWN, Bools, Codes, Floats, Ints, OfferTable, on_demand_sibling
 from crucible.core.rules import Ruling, home_of
-from crucible.model.offer import Market
 from crucible.model.spec import Constraints, JobSpec
 from crucible.model.units import MICRO
 
@@ -223,16 +222,6 @@ def mixed(table: OfferTable, spot: Ways, is_usable: Callable[[int], bool]) -> Wa
             hazard=table.hazard[ways.row] * taken,
         ),
     )
-
-
-def on_demand_sibling(table: OfferTable, row: int) -> int:
-    """The same type in the same zone on demand; ids are sorted, so it stands close by."""
-    for other in range(max(0, row - 2), min(len(table), row + 3)):
-        is_same = table.shape[other] == table.shape[row] and table.place[other] == table.place[row]
-        is_sold = table.market[other] == Market.ON_DEMAND and table.price[other] != UNKNOWN
-        if is_same and is_sold and table.zone[other] == table.zone[row]:
-            return other
-    return UNKNOWN
 
 
 # --- limits ---------------------------------------------------------------------------------------------

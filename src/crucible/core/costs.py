@@ -1,7 +1,7 @@
 """What a job costs, as people ask for it: so far, per hour, by kind and by machine, and what is still to come. Figures
 of the ledger are exact; those of the future say what they rest on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from crucible.core.ledger import HOUR_S, accrued, amount
 from crucible.core.prediction import Span, covered
 from crucible.core.transfers import is_transfer
 from crucible.model.attempt import Attempt
-from crucible.model.ids import LeaseId, MachineId, OrderId
+from crucible.model.ids import LeaseId, MachineId, OrderId, TaskId
 from crucible.model.ledger import ChargeKind, Posting, Usage
 from crucible.model.record import Progress
 from crucible.model.units import NOTHING, MicroUsd
@@ -158,9 +158,13 @@ def remaining(done: Done, ran_h: float, plan: Expected | None, usages: Sequence[
     return _remaining(Basis.PLAN, max(plan.hours - ran_h, 0.0), plan.hours_high - ran_h, price)
 
 
-def done_of(progress: Sequence[Progress], attempts: Sequence[Attempt], tasks: int) -> Done:
-    """Of all tasks together; one that has not told of itself has done nothing."""
-    reached = sum(one.fraction or 0.0 for one in progress) / max(tasks, 1)
+def done_of(
+    progress: Sequence[Progress], attempts: Sequence[Attempt], tasks: int, ended: Collection[TaskId] = ()
+) -> Done:
+    """Of all tasks together: those that have `ended` are done, whatever they told; one that has not told of itself has
+    done nothing."""
+    told = sum(one.fraction or 0.0 for one in progress if one.task_id not in ended)
+    reached = (told + len(ended)) / max(tasks, 1)
     if len(progress) != 1 or not progress[0].total_steps:
         return Done(0.0, reached)
     resumed = min((attempt.resume_step or 0 for attempt in attempts), default=0)

@@ -253,6 +253,13 @@ def within_quotas(made: Plan, quotas: Sequence[Quota]) -> Plan:
     return Plan(tuple(kept), tuple(waiting))
 
 
+def without(made: Plan, refused: Mapping[TaskId, str]) -> Plan:
+    """The same, but for these: they wait, and why is said."""
+    waiting = [Unplaced(task_id, reason, ()) for task_id, reason in refused.items()]
+    kept = tuple(placement for placement in made.placements if placement.task_id not in refused)
+    return Plan(kept, (*made.unplaced, *waiting))
+
+
 def drawn(quota: Quota, placement: Placement) -> int:
     """What a purchase takes of it."""
     offer = placement.offer

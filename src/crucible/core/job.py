@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
+from crucible.model.budget import KEEPER
 from crucible.model.errors import Conflict
 from crucible.model.ids import UserId
 from crucible.model.job import (
@@ -136,8 +137,10 @@ def path(start: JobStatus, goal: JobStatus) -> tuple[JobStatus, ...]:
 
 
 def wish(job: Job, desired: Desired, by: UserId, reason: str | None, now: datetime) -> tuple[JobEvent, ...]:
-    """Record what somebody wants. Asking twice is asking once; a finished job cannot be asked for anything new."""
-    if job.desired is desired or (desired is Desired.CANCEL and job.status is S.CANCELLED):
+    """Record what somebody wants. Asking twice is asking once; a finished job cannot be asked for anything new. A job
+    that a budget has paused may be held by a person as well: then money alone does not let it go on."""
+    is_taken_over = desired is Desired.HOLD and job.desired_by == KEEPER and by != KEEPER
+    if (job.desired is desired and not is_taken_over) or (desired is Desired.CANCEL and job.status is S.CANCELLED):
         return ()
     if job.status.is_terminal:
         raise Conflict(f"job {job.id} is {job.status}; `crucible retry` or `crucible resume` starts a new one from it")
@@ -162,8 +165,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             )
         case JobReasonChanged(reason=reason):
             return replace(job, reason=reason)
-        case JobDesired(desired=desired, reason=reason):
-            return replace(job, desired=desired, reason=reason or job.reason)
+        case JobDesired(at=at, desired=desired, by=by, reason=reason):
+            return replace(job, desired=desired, desired_by=by, desired_at=at, reason=reason or job.reason)
         case JobDrained(reason=reason):
             return replace(job, drained=reason)
         case JobAllocated():

@@ -92,6 +92,7 @@ def recipe(
         inputs=outputs.inputs_of(job),
         output=outputs.work_of(rank, policy),
         params=task.params,
+        secrets=spec.secrets,
     )
 
 

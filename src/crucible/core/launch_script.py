@@ -13,6 +13,7 @@ from crucible.model.attempt import Attempt, Rank
 from crucible.model.ids import AttemptId, NodeId, TaskId
 from crucible.model.job import Job
 from crucible.model.launch import Launch
+from crucible.model.secret import SecretUse
 from crucible.model.spec import JobSpec
 
 # Where the sources of a launcher are written, below the folder that the script is run in.
@@ -101,6 +102,7 @@ def function(launch: Launch) -> list[str]:
     places = ("CRUCIBLE_CHECKPOINTS", "checkpoints"), ("CRUCIBLE_KEEP", "keep")
     lines = [f"rank_{launch.rank}() {{"]
     lines += [f"  {export(name, value)}" for name, value in sorted(launch.env.items())]
+    lines += [f"  {line}" for line in wanted(launch.secrets)]
     lines += [f'  export {name}="${{{name}:-$PWD/{folder}}}"' for name, folder in places]
     lines.append(f"  export CUDA_VISIBLE_DEVICES={shlex.quote(','.join(launch.devices))}")
     lines.append('  mkdir -p "$CRUCIBLE_KEEP"')
@@ -120,6 +122,21 @@ def export(name: str, value: str) -> str:
     if _SECRET.search(name):
         return f'export {name}="${{{name}:?it looks like a secret, and is not written here}}"'
     return f"export {name}={shlex.quote(value)}"
+
+
+def wanted(secrets: Sequence[SecretUse]) -> list[str]:
+    """What must be set by hand."""
+    lines = []
+    if any(use.file is not None for use in secrets):
+        lines.append('export CRUCIBLE_SECRETS="${CRUCIBLE_SECRETS:?a folder with the files of the secrets}"')
+    for use in secrets:
+        if use.file is not None:
+            lines.append(f'test -f "$CRUCIBLE_SECRETS/{use.file}"  # the secret {use.name}')
+        if use.env is not None and use.file is not None:
+            lines.append(f'export {use.env}="$CRUCIBLE_SECRETS/{use.file}"')
+        elif use.env is not None:
+            lines.append(f'export {use.env}="${{{use.env}:?the secret {use.name}}}"')
+    return lines
 
 
 def command(launch: Launch) -> list[str]:

@@ -73,10 +73,12 @@ def split(total: MicroUsd, shares: Sequence[int]) -> tuple[MicroUsd, ...]:
         raise ValueError(f"cannot split by {shares}: at least one share must be above zero, and none below")
     size, sign = abs(total), -1 if total < 0 else 1
     parts = [size * share // whole for share in shares]
-    by_remainder = sorted(range(len(shares)), key=lambda place: -(size * shares[place] % whole))
-    for place in by_remainder[: size - sum(parts)]:
-        parts[place] += 1
-    return tuple(MicroUsd(sign * part) for part in parts)
+    left = size - sum(parts)
+    if left:
+        remainders = [size * share % whole for share in shares]
+        for place in sorted(range(len(shares)), key=remainders.__getitem__, reverse=True)[:left]:
+            parts[place] += 1
+    return tuple([MicroUsd(-part) for part in parts] if sign < 0 else parts)  # type: ignore[arg-type]
 
 
 def job_account(job_id: str) -> str:

@@ -208,7 +208,13 @@ class OfferTable:
             free_machines=self.live[row].free_machines if row in self.live else None,
             stock=None if stock == UNKNOWN else self.stocks[stock],
             quotas=self._quotas_of(row),
+            on_demand=self._on_demand(row),
         )
+
+    def _on_demand(self, row: int) -> MicroUsd | None:
+        firm = row if self.market[row] == Market.ON_DEMAND else on_demand_sibling(self, row)
+        price = UNKNOWN if firm == UNKNOWN else int(self.price[firm])
+        return None if price == UNKNOWN else MicroUsd(price)
 
     def _quotas_of(self, row: int) -> tuple[Quota, ...]:
         shape, region = int(self.shape[row]), self.places.region[self.place[row]]
@@ -266,6 +272,17 @@ class Listing:
     free_machines: int | None = None  # own machines: so many can be had
     stock: str | None = None  # that `free_gpus` are of
     quotas: tuple[Quota, ...] = ()  # that it counts against
+    on_demand: MicroUsd | None = None  # what it costs where it is not taken away; None: nobody says
+
+
+def on_demand_sibling(table: OfferTable, row: int) -> int:
+    """The same type in the same zone on demand; ids are sorted, so it stands close by."""
+    for other in range(max(0, row - 2), min(len(table), row + 3)):
+        is_same = table.shape[other] == table.shape[row] and table.place[other] == table.place[row]
+        is_sold = table.market[other] == Market.ON_DEMAND and table.price[other] != UNKNOWN
+        if is_same and is_sold and table.zone[other] == table.zone[row]:
+            return other
+    return UNKNOWN
 
 
 def offer_id(provider: str, region: str, zone: str, instance_type: str, market: Market) -> OfferId:

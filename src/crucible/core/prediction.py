@@ -14,6 +14,7 @@ from crucible.model.attempt import Attempt
 from crucible.model.ids import JobId
 from crucible.model.job import Job
 from crucible.model.lease import Lease
+from crucible.model.ledger import ChargeKind, Usage
 from crucible.model.record import Prediction, Progress
 from crucible.model.spec import JobSpec
 from crucible.model.units import MicroUsd
@@ -42,6 +43,9 @@ def expected(spec: JobSpec, way: Candidate, table: OfferTable, shipped: SpeedBoo
         estimated_cost=way.cost,
         origin=hours.origin,
         book_hours=None if says_nothing else book_hours,
+        estimated_hours_high=high_hours(way),
+        estimated_cost_high=way.cost_p90,
+        provider=first.target.provider,
     )
 
 
@@ -50,6 +54,14 @@ def running_hours(way: Candidate) -> float | None:
     if way.expected_h is None:
         return None
     return max(way.expected_h - way.start_s / 3600 - way.staging_h, way.work_h or 0.0)
+
+
+def high_hours(way: Candidate) -> float | None:
+    """Nine of ten such jobs have done their work by then."""
+    likely = running_hours(way)
+    if likely is None or way.p90_h is None:
+        return likely
+    return max(way.p90_h - way.start_s / 3600 - way.staging_h, likely)
 
 
 def machines(count: int, provider: str, instance_type: str) -> str:
@@ -66,9 +78,11 @@ def came_of(
     progress: Sequence[Progress],
     now: datetime,
     charged: MicroUsd | None = None,
+    paid_h: float | None = None,
 ) -> Prediction:
     """`job` has ended. Asked again it says the same, but for machines that are not given back yet: they are paid until
-    `now`. `charged` is what the ledger says; None, where its sellers charge nothing."""
+    `now`. `charged` is what the ledger says, and `paid_h` how long a machine of it is paid for; None, where its
+    sellers charge nothing."""
     ran = [(span, attempt) for attempt in attempts if (span := ran_during(attempt)) is not None]
     hours = covered([span for span, _ in ran]) / _HOUR if ran else None
     steps = progress[0].step if len(progress) == 1 else None
@@ -86,7 +100,14 @@ def came_of(
         steps=steps,
         rate=(steps - first) / (hours * 3600) if steps is not None and hours else None,
         ended_at=job.finished_at,
+        paid_hours=paid_h,
     )
+
+
+def paid_hours(usages: Iterable[Usage], machines: int, now: datetime) -> float | None:
+    """Of each of so many machines at a time, those that took the place of others included."""
+    spans = [(usage.to_at or now) - usage.from_at for usage in usages if usage.rate.kind is ChargeKind.COMPUTE]
+    return sum(spans, timedelta(0)) / _HOUR / max(machines, 1) if spans else None
 
 
 Span = tuple[datetime, datetime]

@@ -3,7 +3,7 @@ Few observations move a speed a little, many take over; a team has its own facto
 by more than chance. Pure: who stores the rows, and when, is not decided here."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import log, sqrt
@@ -125,31 +125,54 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """None where nothing can be compared."""
+    """None where nothing can be compared; `within_range` is the share of the jobs that kept within what was told as
+    their upper end."""
 
-    gpu: str | None  # None: of all
-    model_class: str | None
+    key: Mapping[str, str]  # what its jobs have in common; empty: of all
     hours: Accuracy | None
     cost: Accuracy | None
+    within_range: float | None = None
 
 
-def scores_of(predictions: Sequence[Prediction]) -> tuple[Scores, ...]:
-    """Of all jobs that completed, then of each GPU and kind of model, the most jobs first."""
+KEYS: Mapping[str, Callable[[Prediction], str]] = {
+    "gpu": lambda one: one.gpu or "none",
+    "model_class": lambda one: one.model_class or "any",
+    "framework": lambda one: one.framework or "any",
+    "team": lambda one: one.team or "-",
+    "provider": lambda one: one.provider or "any",
+    "week": lambda one: "" if one.ended_at is None else f"{monday(one.ended_at):%Y-%m-%d}",
+}
+USUAL_KEYS = ("gpu", "model_class")
+
+
+def scores_of(predictions: Sequence[Prediction], by: Sequence[str] = USUAL_KEYS) -> tuple[Scores, ...]:
+    """Of all jobs that completed, then of each group of them, the most jobs first."""
     done = [one for one in predictions if one.status == JobStatus.COMPLETED]
-    groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
     for one in done:
-        groups[one.gpu or "none", one.model_class or "any"].append(one)
+        groups[tuple(KEYS[name](one) for name in by)].append(one)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    parts = (_scores(*key, members) for key, members in ordered)
-    return (_scores(None, None, done), *(part for part in parts if part.hours or part.cost))
+    parts = (_scores(dict(zip(by, key, strict=True)), members) for key, members in ordered)
+    return (_scores({}, done), *(part for part in parts if part.hours or part.cost))
 
 
-def _scores(gpu: str | None, model_class: str | None, done: Sequence[Prediction]) -> Scores:
+def trend_of(predictions: Sequence[Prediction], weeks: int) -> tuple[Scores, ...]:
+    """Of the last weeks in which a job ended, the oldest first."""
+    found = scores_of(predictions, ("week",))[1:]
+    return tuple(sorted(found, key=lambda one: one.key["week"])[-weeks:])
+
+
+def monday(at: datetime) -> datetime:
+    return at - timedelta(days=at.weekday())
+
+
+def _scores(key: Mapping[str, str], done: Sequence[Prediction]) -> Scores:
+    ranges = [one.actual_cost <= one.estimated_cost_high for one in done if one.actual_cost and one.estimated_cost_high]
     return Scores(
-        gpu=gpu,
-        model_class=model_class,
+        key=key,
         hours=accuracy_of((one.estimated_hours or 0.0, one.actual_hours or 0.0) for one in done),
         cost=accuracy_of(((one.estimated_cost or 0) / MICRO, (one.actual_cost or 0) / MICRO) for one in done),
+        within_range=sum(ranges) / len(ranges) if ranges else None,
     )
 
 
@@ -167,6 +190,13 @@ def accuracy_of(pairs: Iterable[tuple[float, float]], goal: float = GOAL) -> Acc
         within=sum(error <= goal for error in errors) / len(errors),
         goal=goal,
     )
+
+
+def is_within_goal(done: Prediction) -> bool | None:
+    """None where its cost cannot be compared."""
+    if not done.estimated_cost or not done.actual_cost:
+        return None
+    return abs(done.estimated_cost / done.actual_cost - 1.0) <= GOAL
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

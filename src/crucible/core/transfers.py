@@ -8,10 +8,8 @@ from crucible.core.cost import transfer_cost
 from crucible.core.ledger import job_account
 from crucible.core.offers import OfferTable
 from crucible.model.ids import JobId
-from crucible.model.ledger import ChargeKind, Entry, Posting
+from crucible.model.ledger import TRANSFER, ChargeKind, Entry, Posting
 from crucible.model.units import MicroUsd
-
-PREFIX = "transfer/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ def charge(table: OfferTable, moved: Transfer, job_id: JobId, now: datetime) -> 
         return ()
     provider = moved.source.partition("/")[0]
     posting = Posting(
-        id=f"{PREFIX}{moved.name}",
+        id=f"{TRANSFER}{moved.name}",
         at=now,
         memo=f"{moved.what}: {moved.size_bytes} bytes from {moved.source} to {moved.target}",
         job_id=job_id,
@@ -45,4 +43,4 @@ def charge(table: OfferTable, moved: Transfer, job_id: JobId, now: datetime) -> 
 
 def is_transfer(posting: Posting) -> bool:
     """Of its own, as opposed to what a machine's meter counts."""
-    return posting.id.startswith(PREFIX)
+    return posting.id.startswith(TRANSFER)

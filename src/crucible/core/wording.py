@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from crucible.core import cost, risk
-from crucible.core.candidates import Ways, on_demand_sibling
-from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable
+from crucible.core.candidates import Ways
+from crucible.core.offers import UNKNOWN, Bools, Floats, Ints, OfferTable, on_demand_sibling
 from crucible.core.perf import Hours
 from crucible.core.proposal import Candidate, Part
 from crucible.core.rules import Ruling, home_of

@@ -4,11 +4,16 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   InvalidRequest              the user changes the request
     InvalidSpec               fix the spec: carries every problem with line, column, field and hint
     InfeasibleJob             the spec is fine, nothing can run it: carries the blocking field
+    BudgetExhausted           the spec is fine, there is no money for it: carries the budget
     UnknownDataset            register it, or name another one
     UnknownInput              name a tree that earlier work has left
+    UnknownTeam               name one that you work in, or have it made
+    UnknownProject            the same for a project
+    UnknownSecret             set it, or name another one
     NotAvailableYet           the spec is fine, this version of Crucible cannot do it
     NotFound                  no such thing, or not yours
     Conflict                  the thing is in a state that forbids it (a finished job cannot be cancelled)
+      NoLab                   there is no Lab that this server buys in: start one, and the server in its environment
     Unauthenticated           log in
     Forbidden                 ask someone with the right
       AddressExpired          ask for a new address
@@ -18,9 +23,13 @@ PlatformError                 has a stable `code` (API and CLI) and an HTTP `sta
   StaleClaim                  another worker owns the row now: stop touching it
   StorageFailed               the disk, the database or object storage did not do it now: nothing was changed
   StorageRefused              object storage never will: bucket, rights, credentials or endpoint must be mended
+  SecretsKeyMissing           the operator gives the server the file of keys that it sealed secrets with
+  SecretDamaged               set the secret anew: what is stored of it does not open
   Unreachable                 a computer does not answer now, or its answer was lost: what was asked may have happened
     HostKeyRefused            it is not, or not yet, the one it says it is: a person must look; carries its fingerprint
     LoginRefused              it does not let us in: key or user must be mended
+  SendFailed                  a message did not arrive: try again later, after `retry_after_s`
+    SendRefused               it never will: the address, the rights or the message must be mended
   ProviderError               carries provider and region
     NoCapacity                try the next offer, or later: carries the scope
       QuotaReached            the same; the account's limit, not the seller's stock
@@ -65,6 +74,13 @@ class InfeasibleJob(InvalidRequest):
     status = 422
 
 
+class BudgetExhausted(InvalidRequest):
+    """`details["budget"]` is the id of the one that lacks money."""
+
+    code = "budget_exhausted"
+    status = 422
+
+
 class UnknownDataset(InvalidRequest):
     """`details["field"]` is where it is named."""
 
@@ -76,6 +92,27 @@ class UnknownInput(InvalidRequest):
     """`details["field"]` is where it is named."""
 
     code = "unknown_input"
+    status = 422
+
+
+class UnknownTeam(InvalidRequest):
+    """`details["field"]` is where it is named."""
+
+    code = "unknown_team"
+    status = 422
+
+
+class UnknownProject(InvalidRequest):
+    """`details["field"]` is where it is named."""
+
+    code = "unknown_project"
+    status = 422
+
+
+class UnknownSecret(InvalidRequest):
+    """`details["field"]` is where it is named."""
+
+    code = "unknown_secret"
     status = 422
 
 
@@ -92,6 +129,12 @@ class NotFound(InvalidRequest):
 class Conflict(InvalidRequest):
     code = "conflict"
     status = 409
+
+
+class NoLab(Conflict):
+    """`details["hint"]` is what to type."""
+
+    code = "no_lab"
 
 
 class Unauthenticated(InvalidRequest):
@@ -159,12 +202,36 @@ class StorageRefused(PlatformError):
     status = 424
 
 
+class SecretsKeyMissing(PlatformError):
+    code = "secrets_key_missing"
+    status = 503
+
+
+class SecretDamaged(PlatformError):
+    code = "secret_damaged"
+    status = 409
+
+
 class Scope(StrEnum):
     """What a refusal speaks of: that type in that zone, in the region, or everything of the account."""
 
     ZONE = "zone"
     REGION = "region"
     ACCOUNT = "account"
+
+
+class SendFailed(PlatformError):
+    code = "send_failed"
+    status = 502
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.retry_after_s = retry_after_s
+
+
+class SendRefused(SendFailed):
+    code = "send_refused"
+    status = 422
 
 
 class ProviderError(PlatformError):

@@ -14,3 +14,6 @@ OfferId = NewType("OfferId", str)
 UserId = NewType("UserId", str)
 TokenId = NewType("TokenId", str)
 Digest = NewType("Digest", str)  # lower-case hex sha256
+AlertRuleId = NewType("AlertRuleId", str)
+AlertChannelId = NewType("AlertChannelId", str)
+DeliveryId = NewType("DeliveryId", str)  # of a message to one channel: it stays the same however often it is sent

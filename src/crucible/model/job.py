@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from crucible.model.ids import Digest, JobId, UserId
 from crucible.model.outputs import Input
-from crucible.model.spec import Framework, JobType, Locality, Mode, Replication
+from crucible.model.spec import Framework, JobType, Locality, Mode, Replication, WhenSpent
 from crucible.model.units import MicroUsd
 
 
@@ -70,6 +70,7 @@ class Job:
     parent: JobId | None = None  # the workflow that it works for,
     step: int | None = None  # and the index of the step there
     inputs: tuple[Input, ...] = ()  # trees of earlier work that it was given
+    when_spent: WhenSpent = WhenSpent.STOP  # what becomes of it when its own budget is spent
 
     status: JobStatus = JobStatus.PENDING
     desired: Desired = Desired.RUN
@@ -85,6 +86,8 @@ class Job:
     cost_estimated_microusd: MicroUsd | None = None
     updated_at: datetime | None = None
     drained: str | None = None  # why no further task of it is started; None: they are
+    desired_by: UserId | None = None  # who said what is wanted, and when; None: nobody since it was submitted
+    desired_at: datetime | None = None
     version: int = 0
 
 
@@ -94,6 +97,8 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class JobSubmitted:
     at: datetime
+    accepted_at: datetime | None = None  # planned, and about to be stored
+    traceparent: str | None = None  # what whoever submitted it says it is part of: W3C trace context
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crucible.model.ids import AttemptId, Digest, JobId, TaskId
+from crucible.model.secret import SecretUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Launch:
     inputs: tuple[DatasetWork, ...] = ()  # trees of earlier work, by the names of their folders
     output: OutputWork | None = None
     params: Mapping[str, Any] | None = None  # what the task was given: a file on the node
+    secrets: tuple[SecretUse, ...] = ()  # names only: for the values the node asks when it starts the rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from crucible.model.ids import JobId, LeaseId, MachineId, NodeId, OfferId, OrderId, TaskId
 from crucible.model.ledger import PriceSince, Rate, Terms
 from crucible.model.offer import Target
-from crucible.model.units import MicroUsd
+from crucible.model.units import NOTHING, MicroUsd
 
 
 class OrderPhase(StrEnum):
@@ -44,6 +44,8 @@ class Order:
     reason: str | None = None
     version: int = 0
     hazard_per_hour: float | None = None  # spot: interruptions of one machine, as it was planned
+    gpu: str | None = None  # its name; None without GPUs
+    on_demand_per_hour: MicroUsd | None = None  # of the same machine at the decision; None: nobody knew
 
     @property
     def is_settled(self) -> bool:
@@ -160,6 +162,9 @@ class SellerFacts:
     # nobody can reach runs nothing. None: only its seller's word is proof.
     fence: timedelta | None = None
     terms: Terms = PLAIN_TERMS
+    # From a call to delete a machine to the end that is charged for, with a call or two that are lost.
+    ends_within: timedelta = timedelta(seconds=30)
+    beside_per_hour: MicroUsd = NOTHING  # what disks and addresses of one machine cost at most
 
 
 # --- events -----------------------------------------------------------------------------------

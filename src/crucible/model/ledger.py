@@ -8,6 +8,9 @@ from enum import StrEnum
 from crucible.model.ids import JobId, LeaseId, MachineId, OrderId
 from crucible.model.units import MicroUsd
 
+# How postings are named that follow from no stretch: data was moved.
+TRANSFER = "transfer/"
+
 
 class ChargeKind(StrEnum):
     COMPUTE = "compute"

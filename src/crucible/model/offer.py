@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from crucible.model.ids import OfferId
 from crucible.model.units import MicroUsd
@@ -31,6 +32,13 @@ class Target:
     backend: str  # local, vm, k8s, slurm, ray …
 
 
+class Counted(NamedTuple):
+    """GPUs of one kind in one place, whatever the size of the machines that are made of them."""
+
+    gpus: int
+    free: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     id: OfferId
@@ -43,8 +51,10 @@ class Offer:
     memory_gib: float
     price_per_hour: MicroUsd
     is_spot: bool = False
+    on_demand_per_hour: MicroUsd | None = None  # spot: of the same machine without; None: nobody says
     stock: str | None = None  # offers that name the same stock draw `gpus` each from one number of free GPUs
     free_gpus: int | None = None  # what is left of the stock now; None: unknown or unlimited
     zone: str = ""  # machines of one order stand in one zone; own hosts: their network
     free_machines: int | None = None  # so many can be had now; None: nobody counts
     all_machines: int | None = None  # so many could, were nobody using any
+    counted: Counted | None = None  # of its kind and zone, for people; None: nobody counts

@@ -1,7 +1,44 @@
 """The times the engine lives by. One value, passed to every decision, so that tests and simulations can shrink it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthLimits:
+    """When something is wrong with a job. What opens a finding is stricter than what keeps it open."""
+
+    every: timedelta = timedelta(seconds=15)  # jobs that run are looked at
+    # No progress: longer than so many of its own usual steps, and never less than the floor; the first step of an
+    # attempt compiles, fills caches and warms up.
+    slow_steps: float = 10.0
+    stall: timedelta = timedelta(minutes=10)
+    first_stall: timedelta = timedelta(minutes=30)
+    idle: timedelta = timedelta(minutes=10)
+    idle_percent: float = 5.0  # of a GPU's time
+    busy_percent: float = 10.0  # ends it
+    gpu_memory: float = 0.97  # frameworks that take all of it at once are no trouble: it is only said
+    gpu_memory_again: float = 0.92
+    disk: float = 0.95
+    disk_again: float = 0.92
+    straggle: float = 1.5  # times what the others take for a step
+    straggle_again: float = 1.25
+    skew: timedelta = timedelta(seconds=60)  # signed requests are refused when clocks differ by minutes
+    skew_again: timedelta = timedelta(seconds=30)
+    # Of its own checkpoints, or of the interval that was asked for; a short job may do without.
+    saves_missed: float = 3.0
+    save_floor: timedelta = timedelta(minutes=30)
+    restarts: int = 4  # attempts …
+    restart_window: timedelta = timedelta(hours=1)  # … within so long
+    looks: int = 2  # in a row, before something counts: once may be a coincidence
+    close_after: timedelta = timedelta(seconds=60)  # without it
+
+    def hurried(self, factor: float) -> "HealthLimits":
+        """Every time so many times as short."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        shorter: dict[str, Any] = {name: at / factor for name, at in values.items() if isinstance(at, timedelta)}
+        return replace(self, **shorter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +86,19 @@ class Policy:
     taken_cooldown: timedelta = timedelta(minutes=10)
     price_refresh: timedelta = timedelta(minutes=15)
     price_stale: timedelta = timedelta(hours=1)  # older prices are used, and said to be old
+    # Metrics and how machines are used: as they were measured, added up by the minute and by the quarter of an hour.
+    metrics_every: timedelta = timedelta(minutes=1)  # added up, and removed
+    usage_every: timedelta = timedelta(seconds=15)  # a sample of each node
+    metrics_raw: timedelta = timedelta(days=2)
+    metrics_minutes: timedelta = timedelta(days=30)
+    metrics_quarters: timedelta = timedelta(days=400)
+    metrics_raw_bytes: int = 64 << 20  # of one task
+    health: HealthLimits = HealthLimits()
+    provider_patience: timedelta = timedelta(minutes=5)  # one that fails for longer is told of
+    # How often what is spent is held against the budgets. Every machine is funded for two such ticks and its stop.
+    budget_tick: timedelta = timedelta(seconds=10)
+    budget_save: timedelta = timedelta(minutes=2)  # the same as `save_limit` for a stop that a budget pays for
+    # A budget that pauses jobs lets nothing begin that it could not let run for so long: stops would follow on starts.
+    budget_start: timedelta = timedelta(minutes=10)
+    # A spot price that has changed is heard of with the next listing, half a minute apart, and some on its way.
+    budget_sight: timedelta = timedelta(seconds=45)

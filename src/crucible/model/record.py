@@ -1,4 +1,4 @@
-"""Facts that are written once beside the state they explain: allocations, artifacts, checkpoints, people."""
+"""Facts that are written once beside the state they explain: allocations, artifacts, checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,11 +6,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from crucible.model.audit import AuditEntry
 from crucible.model.dataset import DatasetCopy
-from crucible.model.ids import AttemptId, Digest, JobId, NodeId, OrderId, TaskId, TokenId, UserId
+from crucible.model.health import Finding, JobHealth, PlaceHealth
+from crucible.model.ids import AttemptId, Digest, JobId, NodeId, OrderId, TaskId, UserId
 from crucible.model.ledger import Cooldown, Posting, Usage
+from crucible.model.notice import Notice
 from crucible.model.offer import Target
 from crucible.model.outputs import Output
+from crucible.model.retention import Source
 from crucible.model.shards import Shard
 from crucible.model.sweep import Curve
 from crucible.model.units import MicroUsd
@@ -93,6 +97,10 @@ class Prediction:
     steps: int | None = None
     rate: float | None = None  # steps per second
     ended_at: datetime | None = None
+    estimated_hours_high: float | None = None  # nine of ten such jobs are done by then
+    estimated_cost_high: MicroUsd | None = None
+    provider: str | None = None  # where it was to run
+    paid_hours: float | None = None  # of one of its machines, until the job had ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +126,12 @@ Record = (
     | Output
     | Shard
     | StepResult
+    | Source
+    | AuditEntry
+    | Notice
+    | JobHealth
+    | Finding
+    | PlaceHealth
 )
 
 
@@ -146,41 +160,3 @@ class Progress:
     fraction: float | None = None  # 0 … 1
     metrics: Mapping[str, float] = field(default_factory=dict)
     curve: Curve | None = None  # of a trial's objective
-
-
-# --- people ---------------------------------------------------------------------------------------
-
-
-class Role(StrEnum):
-    MEMBER = "member"
-    ADMIN = "admin"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    id: UserId
-    name: str
-    role: Role
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """`digest` is sha256 of the secret; the secret itself is shown once and never stored."""
-
-    id: TokenId
-    user_id: UserId
-    name: str
-    digest: Digest
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who is asking."""
-
-    user_id: UserId
-    role: Role
-    token_id: TokenId

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from crucible.model.secret import SecretUse
 from crucible.model.shards import Shards
 from crucible.model.sweep import Evaluation, Sweep
 from crucible.model.units import MicroUsd
@@ -17,6 +18,10 @@ class JobType(StrEnum):
     INFERENCE = "inference"
     EVAL = "eval"
     PREPROCESSING = "preprocessing"
+
+
+# What may work on many items; the first is meant where none is given.
+SHARDED = (JobType.INFERENCE, JobType.EVAL, JobType.PREPROCESSING)
 
 
 class Framework(StrEnum):
@@ -150,9 +155,17 @@ class Data:
     brought: tuple[Brought, ...] = ()  # the job's inputs, once they are known
 
 
+class WhenSpent(StrEnum):
+    """What becomes of jobs whose budget is spent."""
+
+    PAUSE = "pause"  # they save, stop, and go on when there is money again
+    STOP = "stop"  # they save and end
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
     budget: MicroUsd | None = None
+    when_spent: WhenSpent = WhenSpent.STOP
     deadline: datetime | None = None
     allow_spot: bool = False
     min_reliability: float = 0.0
@@ -241,6 +254,7 @@ class JobSpec:
     code: str | None = None  # a local folder or file: what the client packs and ships
     setup: tuple[str, ...] = ()  # shell lines run once per node before the ranks
     env: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[SecretUse, ...] = ()
     python: str | None = None  # the interpreter on the machine that `python` means; None: the agent's
     image: str | None = None
     container: ContainerOptions = ContainerOptions()

@@ -4,26 +4,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from crucible.model.audit import AuditEntry
 from crucible.model.host import Host, HostUse
 from crucible.model.ids import UserId
 
 
 class HostBook(Protocol):
-    """What is remembered, whatever becomes of the servers. A write names the version that it was decided on."""
+    """What is remembered, whatever becomes of the servers. A write names the version that it was decided on; `audit` is
+    the line that is logged of it."""
 
     async def hosts(self) -> Sequence[Host]:
         """All, by name."""
         ...
 
-    async def add_hosts(self, hosts: Sequence[Host]) -> None:
+    async def add_hosts(self, hosts: Sequence[Host], *, audit: AuditEntry | None = None) -> None:
         """All or none. Raises Conflict for a name that is taken."""
         ...
 
-    async def save_host(self, host: Host) -> Host:
+    async def save_host(self, host: Host, *, audit: AuditEntry | None = None) -> Host:
         """As it is now: one version on. Raises StaleVersion, also for one that was removed."""
         ...
 
-    async def remove_host(self, host: Host) -> None:
+    async def remove_host(self, host: Host, *, audit: AuditEntry | None = None) -> None:
         """Raises StaleVersion if somebody changed it meanwhile; absent is success."""
         ...
 
@@ -62,7 +64,7 @@ class HostDesk(Protocol):
 
     async def view(self, name: str) -> HostView: ...
 
-    async def add(self, hosts: Sequence[NewHost], by: UserId) -> Sequence[HostView]:
+    async def add(self, hosts: Sequence[NewHost], by: UserId, *, audit: AuditEntry | None = None) -> Sequence[HostView]:
         """Every one is reached and looked at first: all or none."""
         ...
 
@@ -70,11 +72,11 @@ class HostDesk(Protocol):
         """What it has now. A host in quarantine that is in order again is used again."""
         ...
 
-    async def drain(self, name: str, reason: str | None) -> HostView: ...
+    async def drain(self, name: str, reason: str | None, *, audit: AuditEntry | None = None) -> HostView: ...
 
-    async def resume(self, name: str) -> HostView: ...
+    async def resume(self, name: str, *, audit: AuditEntry | None = None) -> HostView: ...
 
-    async def remove(self, name: str, *, force: bool) -> None:
+    async def remove(self, name: str, *, force: bool, audit: AuditEntry | None = None) -> None:
         """Raises Conflict while machines of ours live there, or while nobody can tell. With `force` it is drained
         first; and one that has not answered for so long that nothing of ours can run there any more is let go."""
         ...

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
+from crucible.model.account import Sight
 from crucible.model.attempt import Attempt
+from crucible.model.audit import AuditEntry
 from crucible.model.catalog import Price
 from crucible.model.change import Change
 from crucible.model.channel import Channel
@@ -21,15 +23,14 @@ from crucible.model.ids import (
     NodeId,
     OrderId,
     TaskId,
-    TokenId,
     UserId,
 )
-from crucible.model.job import Job, JobStatus
+from crucible.model.job import Desired, Job, JobStatus
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
 from crucible.model.outputs import Output, OutputTotals
 from crucible.model.quota import Holding
-from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Principal, Progress, Record, Token, User
+from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Progress, Record
 from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
 from crucible.model.task import Task
 from crucible.model.tree import Crewed as Crewed
@@ -38,9 +39,19 @@ from crucible.model.tree import NodeWork as NodeWork
 from crucible.model.tree import Tally as Tally
 from crucible.model.tree import TaskTree as TaskTree
 from crucible.model.units import MicroUsd
+from crucible.ports.accounts import AccountBook
+from crucible.ports.alerts import AlertBook
+from crucible.ports.budgets import BudgetBook
+from crucible.ports.costs import CostBook
+from crucible.ports.figures import FigureBook
+from crucible.ports.health import HealthBook
 from crucible.ports.hosts import HostBook
+from crucible.ports.identity import IdentityBook
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
+from crucible.ports.retention import RetentionBook
+from crucible.ports.secrets import SecretBook
 from crucible.ports.templates import TemplateBook
+from crucible.ports.traces import TraceBook
 from crucible.ports.trials import TrialBook
 from crucible.ports.workflows import WorkflowBook
 
@@ -57,7 +68,10 @@ class Claim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQuery:
     status: frozenset[JobStatus] = frozenset()  # empty: any
+    seen_by: Sight | None = None  # None: everybody's
     user_id: UserId | None = None
+    team: str | None = None
+    project: str | None = None
     name: str | None = None
     parent: JobId | None = None  # jobs of this workflow's steps
     with_steps: bool = False  # jobs of steps too, of whatever workflow; else they are left out
@@ -83,6 +97,10 @@ class JobSummary(NamedTuple):
     started_at: datetime | None
     finished_at: datetime | None
     progress: float | None  # 0 … 1
+    health: str | None = None  # a word of model.health: as it was last found
+    desired: Desired = Desired.RUN
+    team: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +155,29 @@ class PredictionQuery:
     model_class: str | None = None
     gpu: str | None = None
     team: str | None = None
+    provider: str | None = None
     status: str | None = None
     teaches: bool = False  # only those whose hours came from speeds
     limit: int = 1000
 
 
-class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
+class Store(
+    AccountBook,
+    AlertBook,
+    BudgetBook,
+    CostBook,
+    FigureBook,
+    HealthBook,
+    HostBook,
+    IdentityBook,
+    SecretBook,
+    TemplateBook,
+    TraceBook,
+    TrialBook,
+    WorkflowBook,
+    RetentionBook,
+    Protocol,
+):
     async def close(self) -> None: ...
 
     # --- entities: load raises NotFound -----------------------------------------------------------
@@ -368,11 +403,11 @@ class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
         ...
 
     async def datasets(self) -> Sequence[Dataset]: ...
-    async def save_dataset(self, dataset: Dataset, *, claim: Claim) -> None:
+    async def save_dataset(self, dataset: Dataset, *, claim: Claim, audit: AuditEntry | None = None) -> None:
         """A tree that had the name before stays as NAME@DIGEST. The same again changes nothing. Raises StaleClaim."""
         ...
 
-    async def remove_datasets(self, names: Sequence[str], *, claim: Claim) -> None:
+    async def remove_datasets(self, names: Sequence[str], *, claim: Claim, audit: AuditEntry | None = None) -> None:
         """All or none. Raises Conflict while a job that is not over needs one of them and no other name has its tree,
         StaleClaim."""
         ...
@@ -394,8 +429,8 @@ class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
 
     async def output(self, job_id: JobId, task_index: int) -> Output | None: ...
     async def output_totals(self, job_id: JobId) -> OutputTotals: ...
-    async def output_of_tree(self, digest: Digest, user_id: UserId | None) -> Output | None:
-        """One of this user's jobs that left this tree, the newest; of anybody's, if no user is given."""
+    async def output_of_tree(self, digest: Digest, seen_by: Sight | None) -> Output | None:
+        """What a job of theirs or of their teams left as this tree, the newest; None: of anybody's."""
         ...
 
     async def kept_outputs(self, uri: str, digests: Collection[Digest]) -> frozenset[Digest]:
@@ -430,14 +465,3 @@ class Store(HostBook, TrialBook, TemplateBook, WorkflowBook, Protocol):
     ) -> tuple[Shard, Shard]:
         """One transaction; before and after. Raises NotFound if the attempt is over."""
         ...
-
-    # --- people -----------------------------------------------------------------------------------------------
-    async def principal(self, digest: Digest, now: datetime) -> Principal | None:
-        """Who holds the token with this digest; None if unknown, expired or revoked."""
-        ...
-
-    async def add_user(self, user: User) -> None: ...
-    async def users(self) -> Sequence[User]: ...
-    async def add_token(self, token: Token) -> None: ...
-    async def tokens(self, user_id: UserId | None = None) -> Sequence[Token]: ...
-    async def revoke_token(self, token_id: TokenId, now: datetime) -> None: ...

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from crucible.model.audit import AuditEntry
 from crucible.model.ids import Digest, UserId
 from crucible.model.template import StoredTemplate
 
@@ -15,12 +16,14 @@ class TemplateBook(Protocol):
 
     async def template(self, name: str) -> StoredTemplate | None: ...
 
-    async def save_template(self, template: StoredTemplate, *, by: UserId | None) -> StoredTemplate:
+    async def save_template(
+        self, template: StoredTemplate, *, by: UserId | None, audit: AuditEntry | None = None
+    ) -> StoredTemplate:
         """As it is now: the last text counts, the first owner stays. Raises Forbidden, and changes nothing, if there is
         one of that name that is not `by`'s; None may change any."""
         ...
 
-    async def remove_template(self, name: str, *, by: UserId | None) -> bool:
+    async def remove_template(self, name: str, *, by: UserId | None, audit: AuditEntry | None = None) -> bool:
         """False if there was none. Raises Forbidden as above."""
         ...
 

@@ -45,6 +45,14 @@ class Invoice:
         return sum(line.microusd for line in self.lines)
 
     @property
+    def by_resource(self) -> dict[str, int]:
+        """Micro-dollars of each thing; a machine's address counts with it, its disk is a thing of its own."""
+        totals: dict[str, int] = {}
+        for line in self.lines:
+            totals[line.resource] = totals.get(line.resource, 0) + line.microusd
+        return totals
+
+    @property
     def by_kind(self) -> dict[str, int]:
         """Micro-dollars of each kind of thing."""
         totals: dict[str, int] = {}
