@@ -6,7 +6,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any, TypeVar
@@ -20,6 +22,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 256 << 10
 # An upload that a crash cut off: no upload takes that long, even from a server that shares the folder.
 _ABANDONED_AFTER_S = 24 * 3600
+# Found by one look.
+_MOST_UNUSED = 5000
 
 
 class FileBlobs:
@@ -31,7 +35,20 @@ class FileBlobs:
         _guard(self._prepare)
 
     async def has(self, digest: Digest) -> bool:
-        return self._path(digest).is_file()
+        path = self._path(digest)
+        try:
+            os.utime(path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return path.is_file()  # a folder that may only be read: nothing is removed there either
+        return True
+
+    async def unused(self, since: datetime) -> Sequence[Digest]:
+        return await self._run(_unused, self._root, since.timestamp())
+
+    async def remove(self, digest: Digest, since: datetime) -> int:
+        return await self._run(_remove, self._path(digest), since.timestamp())
 
     async def put(self, digest: Digest, body: AsyncIterator[bytes], limit_bytes: int) -> int:
         target = self._path(digest)
@@ -103,6 +120,23 @@ def _write(handle: int, chunk: bytes) -> None:
     view = memoryview(chunk)
     while view:
         view = view[os.write(handle, view) :]
+
+
+def _unused(root: Path, since: float) -> list[Digest]:
+    found = (path for path in root.glob("??/*") if _DIGEST.fullmatch(path.name) and path.stat().st_mtime < since)
+    return [Digest(path.name) for path in islice(found, _MOST_UNUSED)]
+
+
+def _remove(path: Path, since: float) -> int:
+    """Looked at and removed in one go: whoever asked for it a moment ago has it."""
+    try:
+        found = path.stat()
+        if found.st_mtime >= since:
+            return 0
+        path.unlink()
+    except FileNotFoundError:
+        return 0
+    return found.st_size
 
 
 def _publish(name: str, target: Path) -> None:

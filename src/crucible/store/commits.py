@@ -9,24 +9,32 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from crucible.model.attempt import Attempt
+from crucible.model.audit import AuditEntry
 from crucible.model.change import Change, Entity
 from crucible.model.dataset import DatasetCopy
 from crucible.model.encoding import encode_event
 from crucible.model.errors import InvariantBroken, StaleVersion
+from crucible.model.health import Finding, JobHealth, PlaceHealth
 from crucible.model.ids import JobId, LeaseId
 from crucible.model.job import Job, JobStatus, JobStatusChanged, JobSubmitted
 from crucible.model.lease import Node
 from crucible.model.ledger import Cooldown, Posting, Usage
+from crucible.model.notice import Notice
 from crucible.model.outputs import Output
 from crucible.model.record import Allocation, Artifact, Checkpoint, Prediction, Record, StepResult
+from crucible.model.retention import Source
 from crucible.model.shards import Shard
 from crucible.store import record_tables as r
 from crucible.store import tables as t
+from crucible.store.audit import write_audit
 from crucible.store.datasets import add_copy
 from crucible.store.entities import KINDS, RANKS, Kind
+from crucible.store.health import write_finding, write_job_health, write_place_health
 from crucible.store.mapping import Rows, clean, micros, to_json
 from crucible.store.money import write_cooldown, write_posting, write_usage
+from crucible.store.notices import write_notice
 from crucible.store.outputs import add as add_output
+from crucible.store.outputs import add_source
 from crucible.store.plans import save_prediction
 from crucible.store.shards import add_shards
 from crucible.store.sql import Sql, Transaction, UniqueViolated
@@ -271,8 +279,20 @@ def write_records(tx: Transaction, records: Sequence[Record]) -> None:
                 add_copy(tx, record)
             case StepResult():
                 save_result(tx, record)
+            case Source():
+                add_source(tx, record)
             case Output():
                 add_output(tx, record)
+            case AuditEntry():
+                write_audit(tx, record)
+            case Notice():
+                write_notice(tx, record)
+            case JobHealth():
+                write_job_health(tx, record)
+            case Finding():
+                write_finding(tx, record)
+            case PlaceHealth():
+                write_place_health(tx, record)
 
 
 def _allocate(tx: Transaction, allocation: Allocation) -> None:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from sqlalchemy import bindparam, delete, insert, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from crucible.model.audit import AuditEntry
 from crucible.model.dataset import Dataset, DatasetCopy, pin_of, version_name
 from crucible.model.errors import Conflict, StaleVersion, UnknownDataset
 from crucible.model.ids import Digest, JobId
+from crucible.store.audit import write_audit
 from crucible.store.mapping import Rows
 from crucible.store.record_tables import dataset_copies as copy_table
 from crucible.store.record_tables import datasets as dataset_table
@@ -61,7 +63,7 @@ def datasets(tx: Transaction) -> Sequence[Dataset]:
     return DATASETS.unpack_all(tx.rows(_DATASETS))
 
 
-def save(tx: Transaction, new: Dataset) -> None:
+def save(tx: Transaction, new: Dataset, audit: AuditEntry | None = None) -> None:
     row = tx.row(_DATASET, name=new.name)
     old = None if row is None else DATASETS.unpack(row)
     if old is not None and (old.digest, old.region) == (new.digest, new.region):
@@ -70,9 +72,10 @@ def save(tx: Transaction, new: Dataset) -> None:
         tx.run(_SAVE, DATASETS.pack(replace(old, name=version_name(old.name, old.digest))))
     tx.run(_REMOVE, {"old_name": version_name(new.name, new.digest)})  # it has its name again
     tx.run(_SAVE, DATASETS.pack(new))
+    write_audit(tx, audit)
 
 
-def remove(tx: Transaction, names: Sequence[str]) -> None:
+def remove(tx: Transaction, names: Sequence[str], audit: AuditEntry | None = None) -> None:
     """First removed, then asked whether a job needs it: who submits one does the same the other way round, so one of
     the two waits for the other and notices."""
     rows = [row for name in names if (row := tx.row(_DATASET, name=name)) is not None]
@@ -80,6 +83,7 @@ def remove(tx: Transaction, names: Sequence[str]) -> None:
         tx.run(_REMOVE, {"old_name": name})
     for row in rows:
         _check_unused(tx, DATASETS.unpack(row))
+    write_audit(tx, audit)
 
 
 def check_there(tx: Transaction, uri: str | None) -> None:

@@ -14,7 +14,7 @@ from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
 from crucible.model.task import Task
 from crucible.store import tables as t
-from crucible.store.mapping import Rows
+from crucible.store.mapping import Rows, moment
 from crucible.store.sql import Row, Sql, Transaction
 
 T = TypeVar("T")
@@ -49,7 +49,8 @@ def by_id(rows: Rows[Any]) -> Sql:
     return Sql(select(*rows.columns).where(rows.table.c.id == bindparam("id")))
 
 
-_JOB, _TASK, _ATTEMPT = by_id(JOBS), by_id(TASKS), by_id(ATTEMPTS)
+_JOB = Sql(select(t.jobs.c.removed_at, *JOBS.columns).where(t.jobs.c.id == bindparam("id")))
+_TASK, _ATTEMPT = by_id(TASKS), by_id(ATTEMPTS)
 _ORDER, _LEASE, _NODE = by_id(ORDERS), by_id(LEASES), by_id(NODES)
 _LEASES_OF_ORDER = Sql(
     select(*LEASES.columns).where(t.leases.c.order_id == bindparam("order_id")).order_by(t.leases.c.index)
@@ -57,7 +58,12 @@ _LEASES_OF_ORDER = Sql(
 
 
 def job(tx: Transaction, job_id: JobId) -> Job:
-    return _found(tx, _JOB, JOBS, "job", job_id)
+    row = tx.row(_JOB, id=job_id)
+    if row is None:
+        raise _missing("job", job_id)
+    if row[0] is not None:
+        raise NotFound(f"job {job_id} was removed on {moment(row[0]):%Y-%m-%d}; only what it cost is kept")
+    return JOBS.unpack(row[1:])
 
 
 def task(tx: Transaction, task_id: TaskId) -> Task:

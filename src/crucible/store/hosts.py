@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from crucible.model.audit import AuditEntry
 from crucible.model.errors import Conflict, StaleVersion
 from crucible.model.host import Host
+from crucible.store.audit import write_audit
 from crucible.store.mapping import Rows
 from crucible.store.record_tables import hosts as table
 from crucible.store.sql import Sql, Transaction, UniqueViolated
@@ -28,21 +30,25 @@ def hosts(tx: Transaction) -> Sequence[Host]:
     return HOSTS.unpack_all(tx.rows(_ALL))
 
 
-def add(tx: Transaction, new: Sequence[Host]) -> None:
+def add(tx: Transaction, new: Sequence[Host], audit: AuditEntry | None) -> None:
     for host in new:
         try:
             tx.run(_ADD, HOSTS.pack(host))
         except UniqueViolated as error:
             raise Conflict(f"there is a host {host.name} already: remove it first, or choose another name") from error
+    write_audit(tx, audit)
 
 
-def save(tx: Transaction, host: Host) -> Host:
+def save(tx: Transaction, host: Host, audit: AuditEntry | None) -> Host:
     after = replace(host, version=host.version + 1)
     if not tx.run(_SAVE, {**HOSTS.pack(after), "seen": host.version}):
         raise StaleVersion(f"host {host.name} was changed meanwhile")
+    write_audit(tx, audit)
     return after
 
 
-def remove(tx: Transaction, host: Host) -> None:
-    if not tx.run(_REMOVE, {"name": host.name, "seen": host.version}) and tx.row(_ONE, name=host.name) is not None:
+def remove(tx: Transaction, host: Host, audit: AuditEntry | None) -> None:
+    if tx.run(_REMOVE, {"name": host.name, "seen": host.version}):
+        write_audit(tx, audit)
+    elif tx.row(_ONE, name=host.name) is not None:
         raise StaleVersion(f"host {host.name} was changed meanwhile")

@@ -8,7 +8,19 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, bindparam, case, func, or_, select, tuple_, union, union_all
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    tuple_,
+    union,
+    union_all,
+)
 
 from crucible.model.attempt import Attempt, AttemptPhase
 from crucible.model.errors import InvalidRequest
@@ -24,12 +36,14 @@ from crucible.ports.store import Due, JobPage, JobQuery, JobSummary
 from crucible.store import tables as t
 from crucible.store import workflows
 from crucible.store.entities import ATTEMPTS, LEASES, ORDERS, TASKS, ranks_of, with_ranks
+from crucible.store.health_tables import job_health
 from crucible.store.mapping import micros, moment, moment_or_none
 from crucible.store.record_tables import shards
 from crucible.store.sql import Among, Row, Sql, Transaction, as_list, fixed, fixed_set
 from crucible.store.trees import OPEN_LEASE, UNSETTLED
 
 MAX_PAGE = 1000  # more than a person reads; a program follows the cursor
+MAX_LISTS = 100  # in one statement; SQLite takes 500
 
 # --- a page of jobs ---------------------------------------------------------------------------------------------
 
@@ -50,63 +64,97 @@ _SUMMARY = (
     _J.started_at,
     _J.finished_at,
     t.progress.c.fraction,
+    job_health.c.status,
+    _J.desired,
+    _J.team,
+    _J.project,
 )
 # A single_cluster job has one task, so that its progress is the job's and the join adds no rows.
 _PROGRESS = (t.progress.c.job_id == _J.id) & (_J.execution_mode == fixed(Mode.SINGLE_CLUSTER))
+
+_HEALTH = job_health.c.job_id == _J.id
 
 
 def jobs(tx: Transaction, query: JobQuery) -> JobPage:
     """Newest first."""
     if not 1 <= query.limit <= MAX_PAGE:
         raise InvalidRequest(f"limit is {query.limit}: ask for 1 to {MAX_PAGE} jobs at a time", field="limit")
-    values: dict[str, Any] = {"limit": query.limit + 1}
-    if query.user_id is not None:
-        values["user_id"] = query.user_id
-    if query.name is not None:
-        values["name"] = query.name
-    if query.parent is not None:
-        values["parent"] = query.parent
+    filters = {name: value for name in FILTERS if (value := getattr(query, name)) is not None}
+    values: dict[str, Any] = {"limit": query.limit + 1, **filters}
     if query.cursor is not None:
         values["before_at"], values["before_id"] = _decode_cursor(query.cursor)
-    values |= {f"status_{n}": status.value for n, status in enumerate(sorted(query.status))}
     shown = frozenset(values) | ({"steps"} if query.with_steps else set())
-    rows = tx.rows(_page(shown, len(query.status)), **values)
+    statuses, scopes = tuple(sorted(query.status)), scopes_of(query)
+    values |= {f"status_{n}": status.value for n, status in enumerate(statuses)} | dict(scopes)
+    rows = tx.rows(_page(shown, len(statuses), tuple(name for name, _ in scopes)), **values)
     items = with_shards(tx, [_summary(row) for row in rows[: query.limit]])
     more = len(rows) > query.limit
     return JobPage(items, _encode_cursor(items[-1]) if more else None)
 
 
+FILTERS = ("user_id", "team", "project", "name", "parent")
+_MINE, _TEAM, _TEAMS = "mine", "my_team", "my_teams"
+
+
+def scopes_of(query: JobQuery) -> Sequence[tuple[str, str]]:
+    """The lists that together are what somebody sees, as parameters: their own jobs and those of each team. A filter
+    may leave one of them, or say enough by itself. A project's jobs are one team's, and who is in very many teams sees
+    so much that the newest are found soon: there one list is enough, of which they see their part."""
+    sight = query.seen_by
+    if sight is None or query.user_id == sight.user_id or query.team in sight.teams:
+        return ()
+    teams = [] if query.team is not None else sorted(sight.teams)
+    if (query.project is not None and teams) or (1 + len(teams)) * max(1, len(query.status)) > MAX_LISTS:
+        return ((_TEAMS, as_list(teams)), (_MINE, sight.user_id))
+    return ((_MINE, sight.user_id), *((f"{_TEAM}_{n}", team) for n, team in enumerate(teams)))
+
+
+def lists_of(scopes: tuple[str, ...]) -> tuple[str | None, ...]:
+    """Parameters of `scopes_of` that are lists of their own; None: everybody's."""
+    return (_TEAMS,) if _TEAMS in scopes else scopes or (None,)
+
+
 @cache
-def _page(given: frozenset[str], statuses: int) -> Sql:
-    """One statement per combination of filters, so that each can use its index. Several statuses are several lists,
-    each in its order, of which the newest are taken: no long list is ever sorted."""
-    query: Select[Any] = select(*_SUMMARY).select_from(t.jobs).join(t.progress, _PROGRESS, isouter=True)
-    if statuses > 1:
-        lists = [_newest(_matching(select(_J.id), given, f"status_{n}")).subquery() for n in range(statuses)]
-        query = query.where(_J.id.in_(union_all(*(select(one.c.id) for one in lists))))
+def _page(given: frozenset[str], statuses: int, scopes: tuple[str, ...]) -> Sql:
+    """One statement per combination of filters, so that each can use its index. Several statuses or teams are several
+    lists, each in its order, of which the newest are taken: no long list is ever sorted."""
+    rows = t.jobs.join(t.progress, _PROGRESS, isouter=True).join(job_health, _HEALTH, isouter=True)
+    query: Select[Any] = select(*_SUMMARY).select_from(rows)
+    wanted: list[str | None] = [f"status_{n}" for n in range(statuses)] or [None]
+    seen = lists_of(scopes)
+    lists = [matching(select(_J.id), given, status, scope) for status in wanted for scope in seen]
+    if len(lists) > 1:
+        found = [newest(one).subquery() for one in lists]
+        query = query.where(_J.id.in_(union_all(*(select(one.c.id) for one in found))))
     else:
-        query = _matching(query, given, "status_0" if statuses else None)
-    return Sql(_newest(query))
+        query = matching(query, given, wanted[0], seen[0])
+    return Sql(newest(query))
 
 
-def _newest(query: Select[Any]) -> Select[Any]:
+def newest(query: Select[Any]) -> Select[Any]:
     return query.order_by(_J.created_at.desc(), _J.id.desc()).limit(bindparam("limit"))
 
 
-def _matching(query: Select[Any], given: frozenset[str], status: str | None) -> Select[Any]:
+def matching(query: Select[Any], given: frozenset[str], status: str | None, scope: str | None) -> Select[Any]:
+    query = query.where(_J.removed_at.is_(None))
     if status is not None:
         query = query.where(_J.status == bindparam(status))
-    if "user_id" in given:
-        query = query.where(_J.user_id == bindparam("user_id"))
-    if "name" in given:
-        query = query.where(_J.name == bindparam("name"))
-    if "parent" in given:
-        query = query.where(_J.parent == bindparam("parent"))
-    elif "steps" not in given:
+    if scope is not None:
+        query = query.where(within(scope))
+    for name in FILTERS:
+        if name in given:
+            query = query.where(_J[name] == bindparam(name))
+    if not {"parent", "steps"} & given:
         query = query.where(_J.parent.is_(None))
     if "before_at" in given:
         query = query.where(tuple_(_J.created_at, _J.id) < tuple_(bindparam("before_at"), bindparam("before_id")))
     return query
+
+
+def within(scope: str) -> ColumnElement[bool]:
+    if scope == _TEAMS:
+        return or_(_J.user_id == bindparam(_MINE), Among(_J.team, _TEAMS))
+    return (_J.user_id if scope == _MINE else _J.team) == bindparam(scope)
 
 
 _SHARDS = Sql(
@@ -129,8 +177,8 @@ _STATUS = {status.value: status for status in JobStatus}
 
 
 def _summary(row: Row) -> JobSummary:
-    id_, name, status, reason, user_id, job_type, framework, gpus, provider, region, cost, *times, fraction = row
-    created_at, started_at, finished_at = times
+    id_, name, status, reason, user_id, job_type, framework, gpus, provider, region, cost, *rest = row
+    created_at, started_at, finished_at, fraction, health, desired, team, project = rest
     return JobSummary(
         id=JobId(id_),
         name=name,
@@ -147,6 +195,10 @@ def _summary(row: Row) -> JobSummary:
         started_at=moment_or_none(started_at),
         finished_at=moment_or_none(finished_at),
         progress=fraction,
+        health=health,
+        desired=Desired(desired),
+        team=team,
+        project=project,
     )
 
 
@@ -343,7 +395,10 @@ _HAS_LEASE = (
 )
 _IS_ALONE = t.tasks.c.kind == fixed(TaskKind.ALONE)
 _STRANDED = Sql(
-    select(t.tasks.c.id).where(_AT_WORK, _IS_ALONE, ~_HAS_LEASE).order_by(t.tasks.c.id).limit(bindparam("limit"))
+    select(t.tasks.c.id)
+    .where(_AT_WORK, _IS_ALONE, ~_HAS_LEASE)
+    .order_by(t.tasks.c.job_id, t.tasks.c.id)  # in the order of the index of those that have not ended
+    .limit(bindparam("limit"))
 )
 _SITS = select(t.tasks.c.id).where(t.tasks.c.id == t.attempts.c.task_id, _IS_SEATED).exists()
 _LOST_SEAT = (

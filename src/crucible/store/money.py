@@ -18,6 +18,7 @@ from crucible.store import money_tables as m
 from crucible.store.mapping import Rows, micros
 from crucible.store.sql import Among, Row, Sql, Transaction, UniqueViolated, as_list
 from crucible.store.tables import jobs
+from crucible.store.unsummed import note_closed, note_posting
 
 USAGES = Rows(Usage, m.usage, apart=("rate",))
 POSTINGS = Rows(Posting, m.postings, apart=("entries",))
@@ -28,12 +29,13 @@ JOB_ACCOUNT = "job:"
 
 _U = m.usage.c
 _RATE = (_U.kind, _U.rate_microusd, _U.per_s)
-_STRETCHES = select(*_RATE, *USAGES.columns)
+STRETCHES = select(*_RATE, *USAGES.columns)
 _OLDEST_FIRST = (_U.from_at, _U.machine_id, _U.kind)
 _OPEN = _U.to_at.is_(None)
 
 
-def _usages(rows: Iterable[Row]) -> tuple[Usage, ...]:
+def stretches(rows: Iterable[Row]) -> tuple[Usage, ...]:
+    """Of rows that were selected as STRETCHES."""
     return tuple(
         USAGES.unpack(row, rate=Rate(ChargeKind(kind), MicroUsd(amount), per_s)) for kind, amount, per_s, *row in rows
     )
@@ -51,8 +53,8 @@ _OF_METER = (
     _U.machine_id == bindparam("machine_id"),
     _U.kind == bindparam("kind"),
 )
-_SAME = Sql(_STRETCHES.where(*_OF_METER, _U.from_at == bindparam("since")))
-_NEWEST = Sql(_STRETCHES.where(*_OF_METER).order_by(_U.from_at.desc()).limit(1))
+_SAME = Sql(STRETCHES.where(*_OF_METER, _U.from_at == bindparam("since")))
+_NEWEST = Sql(STRETCHES.where(*_OF_METER).order_by(_U.from_at.desc()).limit(1))
 _START = Sql(
     insert(m.usage).values(USAGES.parameters() | {name: bindparam(name) for name in ("kind", "rate_microusd", "per_s")})
 )
@@ -67,7 +69,7 @@ _CLOSE = Sql(
 def write_usage(tx: Transaction, usage: Usage) -> None:
     """Stretches of a machine follow one another: the next begins where the last one ended."""
     meter = {"provider": usage.provider, "machine_id": usage.machine_id, "kind": usage.rate.kind.value}
-    found = next(iter(_usages(tx.rows(_SAME, **meter, since=micros(usage.from_at)))), None)
+    found = next(iter(stretches(tx.rows(_SAME, **meter, since=micros(usage.from_at)))), None)
     if found == usage:
         return
     if found is None:
@@ -75,18 +77,21 @@ def write_usage(tx: Transaction, usage: Usage) -> None:
     elif found == replace(usage, to_at=None, amount=None, is_estimate=False):
         packed = _packed(usage)
         tx.run(_CLOSE, {**meter, "since": packed["from_at"], **{name: packed[name] for name in _CLOSING}})
+        note_closed(tx, meter, usage.from_at)
     else:
         raise _other(usage)
 
 
 def _start(tx: Transaction, usage: Usage, meter: Mapping[str, str]) -> None:
-    last = next(iter(_usages(tx.rows(_NEWEST, **meter))), None)
+    last = next(iter(stretches(tx.rows(_NEWEST, **meter))), None)
     if last is not None and last.to_at != usage.from_at:
         raise _other(usage)
     try:
         tx.run(_START, _packed(usage))
     except UniqueViolated as error:
         raise _other(usage) from error
+    if usage.to_at is not None:
+        note_closed(tx, meter, usage.from_at)
 
 
 def _other(usage: Usage) -> StaleVersion:
@@ -94,36 +99,36 @@ def _other(usage: Usage) -> StaleVersion:
 
 
 _OF_MACHINES = Sql(
-    _STRETCHES.where(_U.provider == bindparam("provider"), Among(_U.machine_id, "machines")).order_by(
+    STRETCHES.where(_U.provider == bindparam("provider"), Among(_U.machine_id, "machines")).order_by(
         _U.from_at, _U.kind
     )
 )
 _OPEN_IN_REGION = Sql(
-    _STRETCHES.where(_U.provider == bindparam("provider"), _U.region == bindparam("region"), _OPEN).order_by(
+    STRETCHES.where(_U.provider == bindparam("provider"), _U.region == bindparam("region"), _OPEN).order_by(
         *_OLDEST_FIRST
     )
 )
-_OF_JOB = Sql(_STRETCHES.where(_U.job_id == bindparam("job_id")).order_by(*_OLDEST_FIRST))
-_OPEN_OF_JOBS = Sql(_STRETCHES.where(Among(_U.job_id, "job_ids"), _OPEN).order_by(*_OLDEST_FIRST))
+_OF_JOB = Sql(STRETCHES.where(_U.job_id == bindparam("job_id")).order_by(*_OLDEST_FIRST))
+_OPEN_OF_JOBS = Sql(STRETCHES.where(Among(_U.job_id, "job_ids"), _OPEN).order_by(*_OLDEST_FIRST))
 
 
 def usages(tx: Transaction, provider: str, machines: Collection[MachineId]) -> Mapping[MachineId, Sequence[Usage]]:
     found: dict[MachineId, list[Usage]] = defaultdict(list)
-    for usage in _usages(tx.rows(_OF_MACHINES, provider=provider, machines=as_list(machines))):
+    for usage in stretches(tx.rows(_OF_MACHINES, provider=provider, machines=as_list(machines))):
         found[usage.machine_id].append(usage)
     return {machine: tuple(stretches) for machine, stretches in found.items()}
 
 
 def open_usages(tx: Transaction, provider: str, region: str) -> Sequence[Usage]:
-    return _usages(tx.rows(_OPEN_IN_REGION, provider=provider, region=region))
+    return stretches(tx.rows(_OPEN_IN_REGION, provider=provider, region=region))
 
 
 def job_usages(tx: Transaction, job_id: JobId) -> Sequence[Usage]:
-    return _usages(tx.rows(_OF_JOB, job_id=job_id))
+    return stretches(tx.rows(_OF_JOB, job_id=job_id))
 
 
 def open_usages_of(tx: Transaction, job_ids: Collection[JobId]) -> Sequence[Usage]:
-    return _usages(tx.rows(_OPEN_OF_JOBS, job_ids=as_list(job_ids)))
+    return stretches(tx.rows(_OPEN_OF_JOBS, job_ids=as_list(job_ids)))
 
 
 # --- the ledger -------------------------------------------------------------------------------------------------
@@ -162,6 +167,7 @@ def write_posting(tx: Transaction, posting: Posting) -> None:
     tx.run_many(_ENTER, [{**key, "number": n, **ENTRIES.pack(entry)} for n, entry in enumerate(posting.entries)])
     of_job = sum(entry.amount for entry in posting.entries if entry.account == f"{JOB_ACCOUNT}{posting.job_id}")
     tx.run(_COUNT, {"of_job": posting.job_id, "more": of_job})
+    note_posting(tx, posting.id)
 
 
 def _postings(rows: Iterable[Row]) -> tuple[Posting, ...]:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from crucible.model.errors import InvalidRequest, StorageFailed
 from crucible.ports.store import Store
+from crucible.ports.watch import NOBODY, Watch
 from crucible.store import schema
 from crucible.store.claims import MemoryClaims, SharedClaims
 from crucible.store.runner import Failpoint, no_failpoint
 from crucible.store.sql import Transaction
 from crucible.store.sqlite import FileLock, FileRunner, MemoryRunner, connect, driver, translate, whole
 from crucible.store.store import SqlStore
+from crucible.store.watched import WatchedRunner
 
 SQLITE_FILE = "sqlite:///"
 SQLITE_MEMORY = ("sqlite://", "sqlite:///:memory:")
@@ -27,15 +29,16 @@ async def open_store(
     *,
     clock_monotonic: Callable[[], float] = time.monotonic,
     failpoint: Failpoint = no_failpoint,
+    watch: Watch = NOBODY,
 ) -> Store:
     """`sqlite:///path`, `sqlite://` (in memory) or `postgresql://…`. `clock_monotonic` times the claims of a database
-    that one process writes; a shared database uses its own clock."""
+    that one process writes; a shared database uses its own clock. `watch` is told of every commit."""
     if url in SQLITE_MEMORY:
         return _open_memory(clock_monotonic, failpoint)
     if url.startswith(SQLITE_FILE):
-        return _open_file(Path(url.removeprefix(SQLITE_FILE)), clock_monotonic, failpoint)
+        return _open_file(Path(url.removeprefix(SQLITE_FILE)), clock_monotonic, failpoint, watch)
     if url.startswith(POSTGRES):
-        return await _open_postgres(url, failpoint)
+        return await _open_postgres(url, failpoint, watch)
     scheme = url.partition("://")[0]
     raise InvalidRequest(f"cannot open a {scheme!r} database: use sqlite:///path or postgresql://user@host/name")
 
@@ -46,13 +49,14 @@ def _open_memory(monotonic: Callable[[], float], failpoint: Failpoint) -> Store:
     return SqlStore(runner, MemoryClaims(monotonic))
 
 
-def _open_file(path: Path, monotonic: Callable[[], float], failpoint: Failpoint) -> Store:
+def _open_file(path: Path, monotonic: Callable[[], float], failpoint: Failpoint, watch: Watch) -> Store:
     _check_folder(path)
     lock = FileLock(path)
     try:
         _make_private(path)
         _prepare_file(path, failpoint)
-        return SqlStore(FileRunner(path, lock, failpoint), MemoryClaims(monotonic))
+        runner = WatchedRunner(FileRunner(path, lock, failpoint), watch, time.monotonic)
+        return SqlStore(runner, MemoryClaims(monotonic), watch)
     except sqlite3.Error as error:
         lock.release()
         raise translate(error, str(path)) from error
@@ -92,9 +96,9 @@ def _prepare_file(path: Path, failpoint: Failpoint) -> None:
         upgrade_sqlite(path, failpoint)
 
 
-async def _open_postgres(url: str, failpoint: Failpoint) -> Store:
+async def _open_postgres(url: str, failpoint: Failpoint, watch: Watch) -> Store:
     from crucible.store.postgres import PostgresRunner, prepare
 
     await asyncio.to_thread(prepare, url, failpoint)
-    runner = PostgresRunner(url, failpoint)
-    return SqlStore(runner, SharedClaims(runner))
+    runner = WatchedRunner(PostgresRunner(url, failpoint), watch, time.monotonic)
+    return SqlStore(runner, SharedClaims(runner), watch)

@@ -72,7 +72,7 @@ def prediction(tx: Transaction, job_id: JobId) -> Prediction | None:
 
 
 def predictions(tx: Transaction, query: PredictionQuery) -> Sequence[Prediction]:
-    names = ("framework", "model_class", "gpu", "team", "status")
+    names = ("framework", "model_class", "gpu", "team", "provider", "status")
     given = {name: value for name in names if (value := getattr(query, name)) is not None}
     return PREDICTIONS.unpack_all(tx.rows(_ended(frozenset(given), query.teaches), limit=query.limit, **given))
 

@@ -143,6 +143,8 @@ class PostgresRunner:
     async def snapshot(self, work: Callable[[Transaction], T]) -> T:
         return await self._in_thread(lambda: self._transact(_BEGIN_SNAPSHOT, work))
 
+    survey = snapshot  # has a thread anyway
+
     async def write(self, work: Callable[[Transaction], T], *, label: str, durable: bool = True) -> T:
         def whole() -> T:
             self._failpoint(f"commit.{label}.before")

@@ -4,7 +4,7 @@ claims and addresses of servers that share one database."""
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, UniqueConstraint
 
 from crucible.model.host import HostState, HostUse
-from crucible.model.record import ArtifactType, Role
+from crucible.model.record import ArtifactType
 from crucible.model.shards import ShardState
 from crucible.store.columns import (
     Serial,
@@ -45,6 +45,7 @@ allocations = Table(
     UniqueConstraint("attempt_id", "order_id"),
 )
 Index("ix_allocations_of_job", allocations.c.job_id)
+Index("ix_allocations_of_task", allocations.c.task_id)  # asked when a task is removed
 
 job_artifacts = Table(
     "job_artifacts",
@@ -89,6 +90,7 @@ stream_segments = Table(
 # --- what was planned, and what came of it ------------------------------------------------------------
 
 plans = Table("plans", metadata, key("job_id", ForeignKey("jobs.id")), word("body"), moment("created_at"))
+Index("ix_plans_at", plans.c.created_at)
 
 predictions = Table(
     "predictions",
@@ -115,6 +117,10 @@ predictions = Table(
     big("steps", null=True),
     number("rate", null=True),
     moment("ended_at", null=True),
+    number("estimated_hours_high", null=True),
+    money("estimated_cost_high_microusd", null=True),
+    word("provider", null=True),
+    number("paid_hours", null=True),
 )
 Index("ix_predictions_newest", predictions.c.ended_at)
 partial_index("ix_predictions_teaching", predictions.c.ended_at, where="book_hours IS NOT NULL")
@@ -225,6 +231,7 @@ step_results = Table(
     word("outputs", null=True),
     moment("created_at"),
 )
+Index("ix_step_results_of_job", step_results.c.job_id)
 
 templates = Table(
     "templates",
@@ -246,33 +253,6 @@ channels = Table(
     moment("expires_at"),
 )
 Index("ix_channels_of_node", channels.c.node_id)
-
-# --- people -------------------------------------------------------------------------------------------
-
-users = Table(
-    "users",
-    metadata,
-    key(),
-    word("name"),
-    word("role"),
-    moment("created_at"),
-    known("role", Role),
-    UniqueConstraint("name"),
-)
-
-tokens = Table(
-    "tokens",
-    metadata,
-    key(),
-    word("user_id", ForeignKey("users.id")),
-    word("name"),
-    word("digest"),
-    moment("created_at"),
-    moment("expires_at", null=True),
-    moment("revoked_at", null=True),
-    UniqueConstraint("digest"),
-)
-Index("ix_tokens_of_user", tokens.c.user_id)
 
 # --- servers that share the database: by its clock; an embedded server keeps these in its memory ----------
 

@@ -24,6 +24,10 @@ class Runner(Protocol):
         """Several statements that see the same moment."""
         ...
 
+    async def survey(self, work: Callable[[Transaction], T]) -> T:
+        """The same for what takes its time: never on the event loop."""
+        ...
+
     async def write(self, work: Callable[[Transaction], T], *, label: str, durable: bool = True) -> T:
         """All of `work` or nothing, on disk when it returns. `durable=False` is for what may be lost when the database
         crashes, such as claims. `work` may run more than once. The failpoints commit.<label>.before and .after are

@@ -10,15 +10,22 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from crucible.model.errors import StorageFailed
-from crucible.store import money_tables as money_tables  # their tables join the metadata
+from crucible.store import account_tables as account_tables  # their tables join the metadata
+from crucible.store import alert_tables as alert_tables
+from crucible.store import budget_tables as budget_tables
+from crucible.store import cost_tables as cost_tables
+from crucible.store import health_tables as health_tables
+from crucible.store import money_tables as money_tables
 from crucible.store import price_tables as price_tables
 from crucible.store import record_tables as record_tables
+from crucible.store import retention_tables as retention_tables
+from crucible.store import secret_tables as secret_tables
 from crucible.store import triggers
 from crucible.store.columns import metadata
 from crucible.store.sql import SQLITE, Sql, Transaction
 
-REVISION = "0007"
-OLDER = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISION = "0015"
+OLDER = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014")
 
 # Servers that start together on one PostgreSQL take turns; the number is "crucible" in ASCII.
 SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7165919026930150501)"

@@ -112,6 +112,24 @@ class Transaction:
             except self._driver.errors as error:
                 raise self._driver.translate(error) from error
 
+    def give_back(self, limit_bytes: int) -> int:
+        """Free pages of the database go back to the disk; how many bytes. Only SQLite is asked: PostgreSQL's autovacuum
+        does so by itself, and uses what is left again."""
+        if self._driver.is_shared:
+            return 0
+        free, size = self._number("PRAGMA freelist_count"), self._number("PRAGMA page_size")
+        for _ in range(min(free, limit_bytes // size)):
+            self._number("PRAGMA incremental_vacuum")  # Python makes one step of it, which frees one page
+        return (free - self._number("PRAGMA freelist_count")) * size
+
+    def _number(self, pragma: str) -> int:
+        try:
+            self._cursor.execute(pragma)
+            rows = self._cursor.fetchall()
+        except self._driver.errors as error:
+            raise self._driver.translate(error) from error
+        return int(rows[0][0]) if rows else 0
+
     def script(self, statements: Iterable[str]) -> None:
         """DDL: text as it is, without parameters."""
         try:

@@ -4,15 +4,27 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from crucible.model.account import Membership, Principal, Project, Sight, Standing, Team, Token, User
+from crucible.model.alert import AlertChannel, AlertRule, Delivery, PriceSeen, Told
 from crucible.model.attempt import Attempt
+from crucible.model.audit import AuditEntry
+from crucible.model.budget import Budget, BudgetId, Posted, Stakes
 from crucible.model.catalog import Price
 from crucible.model.change import Change
 from crucible.model.channel import Channel
+from crucible.model.costs import CostFacts, CostQuery
 from crucible.model.dataset import Dataset, DatasetCopy
+from crucible.model.fan_out import FanOut, Fresh
+from crucible.model.figures import Figures, Overview, Totals
+from crucible.model.health import Finding, HeldNode, JobHealth, PlaceHealth, SystemFacts
 from crucible.model.host import Host
+from crucible.model.identity import Admission, Identity
 from crucible.model.ids import (
+    AlertChannelId,
+    AlertRuleId,
     AttemptId,
     ChannelId,
+    DeliveryId,
     Digest,
     JobId,
     LeaseId,
@@ -26,62 +38,74 @@ from crucible.model.ids import (
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order, SpotLives
 from crucible.model.ledger import Cooldown, Posting, Usage
+from crucible.model.notice import Notice
 from crucible.model.outputs import Output, OutputTotals
 from crucible.model.quota import Holding
-from crucible.model.record import (
-    Artifact,
-    Beat,
-    Checkpoint,
-    Prediction,
-    Principal,
-    Progress,
-    Record,
-    StepResult,
-    Token,
-    User,
-)
+from crucible.model.record import Artifact, Beat, Checkpoint, Prediction, Progress, Record, StepResult
+from crucible.model.secret import SealedValue, SecretFacts, SecretOwner, StoredSecret
 from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
 from crucible.model.sweep import Goal, Tried
 from crucible.model.task import Task
 from crucible.model.template import StoredTemplate
 from crucible.model.tree import Crewed, Crews, NodeWork, Tally, TaskTree
 from crucible.model.units import MicroUsd
+from crucible.ports.accounts import AuditQuery, Seal
+from crucible.ports.alerts import NoticeQuery
+from crucible.ports.costs import Cut
 from crucible.ports.prices import Feed, PriceFacts, PriceKey, PriceMark, PriceQuery
 from crucible.ports.store import Claim, Due, JobPage, JobQuery, LoggedEvent, PredictionQuery, Segment
+from crucible.ports.traces import Ended
 from crucible.ports.trials import JobProgress, NewCurves, RunTimes, TaskPage, TaskQuery, TrialCount, Tries
+from crucible.ports.watch import NOBODY, Watch
 from crucible.ports.workflows import Shape
 from crucible.store import (
+    alerts,
+    budgets,
     channels,
     commits,
+    costs,
     crews,
     datasets,
+    deliveries,
     entities,
+    figures,
+    health,
     hosts,
+    identities,
     lists,
     lives,
     money,
+    notices,
     outputs,
+    overview,
     people,
     plans,
     prices,
     records,
+    secrets,
     shards,
     submissions,
+    system,
+    teams,
     templates,
+    traces,
     trees,
     trials,
     workflows,
 )
+from crucible.store import audit as audits
 from crucible.store.claims import Claims
 from crucible.store.prices import save as save_prices
+from crucible.store.retention_store import RetentionStore
 from crucible.store.runner import Runner
 from crucible.store.sql import Transaction
 
 
-class SqlStore:
-    def __init__(self, runner: Runner, claims: Claims) -> None:
+class SqlStore(RetentionStore):
+    def __init__(self, runner: Runner, claims: Claims, watch: Watch = NOBODY) -> None:
         self._runner = runner
         self._claims = claims
+        self._watch = watch
 
     async def close(self) -> None:
         await self._runner.close()
@@ -211,6 +235,7 @@ class SqlStore:
             self._claims.check(tx, claim)
 
         await self._runner.write(lambda tx: commits.commit(tx, changes, records, guard), label=label)
+        self._watch.committed(changes, records)
 
     async def submit(
         self,
@@ -221,12 +246,32 @@ class SqlStore:
         plan: str | None = None,
         records: Sequence[Record] = (),
     ) -> JobId:
-        return await self._runner.write(
+        job_id = await self._runner.write(
             lambda tx: submissions.submit(tx, changes, idempotency_key, user_id, plan, records), label="submit"
         )
+        if any(change.after.id == job_id for change in changes):  # else it was submitted before
+            self._watch.committed(changes, records)
+        return job_id
 
     async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:
         await self._runner.write(lambda tx: records.heard(tx, beats, progress), label="heard", durable=False)
+
+    # --- figures ----------------------------------------------------------------------------------------------
+
+    async def figures(self, now: datetime) -> Figures:
+        return await self._runner.survey(lambda tx: figures.figures(tx, now))
+
+    async def totals(self, now: datetime) -> Totals:
+        return await self._runner.survey(lambda tx: figures.totals(tx, now))
+
+    async def overview(self, query: JobQuery) -> Overview:
+        return await self._runner.read(lambda tx: overview.overview(tx, query))
+
+    async def ended_jobs(self, after: int, limit: int) -> Sequence[Ended]:
+        return await self._runner.read(lambda tx: traces.ended_jobs(tx, after, limit))
+
+    async def newest_status(self) -> int:
+        return await self._runner.read(traces.newest_status)
 
     # --- claims and servers -----------------------------------------------------------------------------------
 
@@ -320,11 +365,55 @@ class SqlStore:
     async def balances(self) -> Mapping[str, MicroUsd]:
         return await self._runner.read(money.balances)
 
+    # --- sums of costs ------------------------------------------------------------------------------------------
+
+    async def costs(self, query: CostQuery) -> CostFacts:
+        return await self._runner.survey(lambda tx: costs.costs(tx, query))
+
+    async def add_up(self, cut: Cut, before: datetime, limit: int, *, claim: Claim) -> int:
+        def guarded(tx: Transaction) -> int:
+            self._claims.check(tx, claim)
+            return costs.add_up(tx, cut, before, limit)
+
+        return await self._runner.write(guarded, label="costs")
+
+    async def job_names(self, job_ids: Collection[JobId]) -> Mapping[JobId, str]:
+        return await self._runner.read(lambda tx: costs.job_names(tx, job_ids))
+
+    async def user_names(self, user_ids: Collection[UserId]) -> Mapping[UserId, str]:
+        return await self._runner.read(lambda tx: costs.user_names(tx, user_ids))
+
+    async def enrolments(self, job_id: JobId) -> Mapping[NodeId, datetime]:
+        return await self._runner.read(lambda tx: costs.enrolments(tx, job_id))
+
     async def cooldowns(self, now: datetime) -> Sequence[Cooldown]:
         return await self._runner.read(lambda tx: money.cooldowns(tx, now))
 
     async def spot_lives(self, since: datetime, now: datetime) -> Sequence[SpotLives]:
         return await self._runner.read(lambda tx: lives.spot_lives(tx, since, now))
+
+    # --- budgets ------------------------------------------------------------------------------------------------
+
+    async def budgets(self) -> Sequence[Budget]:
+        return await self._runner.read(budgets.budgets)
+
+    async def budget(self, budget_id: BudgetId) -> Budget:
+        return await self._runner.read(lambda tx: budgets.budget(tx, budget_id))
+
+    async def save_budget(self, budget: Budget, audit: AuditEntry) -> None:
+        await self._runner.write(lambda tx: budgets.save(tx, budget, audit), label="budget.save")
+
+    async def remove_budget(self, budget_id: BudgetId, audit: AuditEntry) -> None:
+        await self._runner.write(lambda tx: budgets.remove(tx, budget_id, audit), label="budget.save")
+
+    async def stakes(self) -> Stakes:
+        return await self._runner.snapshot(budgets.stakes)
+
+    async def posted_of(self, job_ids: Collection[JobId]) -> Mapping[JobId, MicroUsd]:
+        return await self._runner.read(lambda tx: budgets.posted_of(tx, job_ids))
+
+    async def posted_since(self, since: datetime) -> Sequence[Posted]:
+        return await self._runner.snapshot(lambda tx: budgets.posted_since(tx, since))
 
     # --- plans and what came of them ----------------------------------------------------------------------------
 
@@ -389,19 +478,108 @@ class SqlStore:
     async def step_result(self, cache_key: Digest) -> StepResult | None:
         return await self._runner.read(lambda tx: workflows.step_result(tx, cache_key))
 
+    # --- how jobs and providers are -----------------------------------------------------------------------------
+
+    async def job_healths(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobHealth]:
+        return await self._runner.read(lambda tx: health.job_healths(tx, job_ids))
+
+    async def open_findings(self, job_ids: Collection[JobId] | None = None) -> Sequence[Finding]:
+        return await self._runner.read(lambda tx: health.open_findings(tx, job_ids))
+
+    async def findings(self, job_id: JobId, limit: int = 1000) -> Sequence[Finding]:
+        return await self._runner.read(lambda tx: health.history(tx, job_id, limit))
+
+    async def held_nodes(self, job_ids: Collection[JobId], limit: int = 10_000) -> Sequence[HeldNode]:
+        return await self._runner.read(lambda tx: health.held_nodes(tx, job_ids, limit))
+
+    async def place_healths(self) -> Sequence[PlaceHealth]:
+        return await self._runner.read(health.places)
+
+    async def system_facts(self, heard_after: datetime) -> SystemFacts:
+        return await self._runner.snapshot(lambda tx: system.facts(tx, heard_after))
+
     # --- own hosts ----------------------------------------------------------------------------------------------
 
     async def hosts(self) -> Sequence[Host]:
         return await self._runner.read(hosts.hosts)
 
-    async def add_hosts(self, new: Sequence[Host]) -> None:
-        await self._runner.write(lambda tx: hosts.add(tx, new), label="add_hosts")
+    async def add_hosts(self, new: Sequence[Host], *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: hosts.add(tx, new, audit), label="add_hosts")
 
-    async def save_host(self, host: Host) -> Host:
-        return await self._runner.write(lambda tx: hosts.save(tx, host), label="save_host")
+    async def save_host(self, host: Host, *, audit: AuditEntry | None = None) -> Host:
+        return await self._runner.write(lambda tx: hosts.save(tx, host, audit), label="save_host")
 
-    async def remove_host(self, host: Host) -> None:
-        await self._runner.write(lambda tx: hosts.remove(tx, host), label="remove_host")
+    async def remove_host(self, host: Host, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: hosts.remove(tx, host, audit), label="remove_host")
+
+    # --- alerts -------------------------------------------------------------------------------------------------
+
+    async def alert_rules(self) -> Sequence[AlertRule]:
+        return await self._runner.read(alerts.rules)
+
+    async def alert_rule(self, rule_id: AlertRuleId) -> AlertRule:
+        return await self._runner.read(lambda tx: alerts.rule(tx, rule_id))
+
+    async def add_alert_rule(self, rule: AlertRule, entry: AuditEntry) -> None:
+        await self._runner.write(lambda tx: alerts.add_rule(tx, rule, entry), label="add_alert_rule")
+
+    async def save_alert_rule(self, rule: AlertRule, entry: AuditEntry) -> AlertRule:
+        return await self._runner.write(lambda tx: alerts.save_rule(tx, rule, entry), label="save_alert_rule")
+
+    async def remove_alert_rule(self, rule: AlertRule, entry: AuditEntry) -> None:
+        await self._runner.write(lambda tx: alerts.remove_rule(tx, rule, entry), label="remove_alert_rule")
+
+    async def saw_price(self, rule: AlertRule, seen: PriceSeen, notices: Sequence[Notice]) -> bool:
+        return await self._runner.write(lambda tx: alerts.saw_price(tx, rule, seen, notices), label="saw_price")
+
+    async def alert_channels(self) -> Sequence[AlertChannel]:
+        return await self._runner.read(alerts.channels)
+
+    async def alert_channel(self, channel_id: AlertChannelId) -> AlertChannel:
+        return await self._runner.read(lambda tx: alerts.channel(tx, channel_id))
+
+    async def save_alert_channel(self, make: Callable[[str | None], AlertChannel], entry: AuditEntry) -> AlertChannel:
+        return await self._runner.write(lambda tx: alerts.save_channel(tx, make, entry), label="save_alert_channel")
+
+    async def remove_alert_channel(self, channel: AlertChannel, entry: AuditEntry) -> None:
+        await self._runner.write(lambda tx: alerts.remove_channel(tx, channel, entry), label="remove_alert_channel")
+
+    async def notices(self, query: NoticeQuery) -> Sequence[tuple[int, Notice]]:
+        return await self._runner.read(lambda tx: notices.notices(tx, query))
+
+    async def notice(self, seq: int) -> Notice:
+        return await self._runner.read(lambda tx: notices.notice(tx, seq))
+
+    async def told(self, seq: int) -> Sequence[Told]:
+        return await self._runner.read(lambda tx: deliveries.told(tx, seq))
+
+    async def fan_out(self, decide: Callable[[Fresh], FanOut], now: datetime, limit: int, *, claim: Claim) -> int:
+        def work(tx: Transaction) -> int:
+            self._claims.check(tx, claim)
+            return deliveries.fan_out(tx, decide, now, limit)
+
+        return await self._runner.write(work, label="alerts.fan_out")
+
+    async def has_fresh_notices(self) -> bool:
+        return await self._runner.read(deliveries.has_fresh)
+
+    async def due_deliveries(
+        self, now: datetime, limit: int, *, without: Collection[AlertChannelId] = ()
+    ) -> Sequence[Delivery]:
+        return await self._runner.read(lambda tx: deliveries.due(tx, now, limit, without))
+
+    async def delivery_notices(self, delivery_id: DeliveryId) -> Sequence[Notice]:
+        return await self._runner.read(lambda tx: deliveries.notices_of(tx, delivery_id))
+
+    async def save_delivery(self, before: Delivery, after: Delivery, *, claim: Claim) -> None:
+        def work(tx: Transaction) -> None:
+            self._claims.check(tx, claim)
+            deliveries.save(tx, before, after)
+
+        await self._runner.write(work, label="alerts.delivery")
+
+    async def deadline_jobs(self, after: JobId | None, limit: int) -> Sequence[Job]:
+        return await self._runner.read(lambda tx: deliveries.deadline_jobs(tx, after, limit))
 
     # --- templates ----------------------------------------------------------------------------------------------
 
@@ -411,11 +589,57 @@ class SqlStore:
     async def template(self, name: str) -> StoredTemplate | None:
         return await self._runner.read(lambda tx: templates.template(tx, name))
 
-    async def save_template(self, template: StoredTemplate, *, by: UserId | None) -> StoredTemplate:
-        return await self._runner.write(lambda tx: templates.save(tx, template, by), label="save_template")
+    async def save_template(
+        self, template: StoredTemplate, *, by: UserId | None, audit: AuditEntry | None = None
+    ) -> StoredTemplate:
+        return await self._runner.write(lambda tx: templates.save(tx, template, by, audit), label="save_template")
 
-    async def remove_template(self, name: str, *, by: UserId | None) -> bool:
-        return await self._runner.write(lambda tx: templates.remove(tx, name, by), label="remove_template")
+    async def remove_template(self, name: str, *, by: UserId | None, audit: AuditEntry | None = None) -> bool:
+        return await self._runner.write(lambda tx: templates.remove(tx, name, by, audit), label="remove_template")
+
+    # --- secrets ------------------------------------------------------------------------------------------------
+
+    async def secrets(self, owners: Collection[SecretOwner] | None = None) -> Sequence[SecretFacts]:
+        return await self._runner.snapshot(lambda tx: secrets.listed(tx, owners))
+
+    async def secret(self, owner: SecretOwner, name: str) -> StoredSecret | None:
+        return await self._runner.read(lambda tx: secrets.secret(tx, owner, name))
+
+    async def save_secret(
+        self, owner: SecretOwner, name: str, make: Callable[[int, str | None], StoredSecret], entry: AuditEntry
+    ) -> StoredSecret:
+        return await self._runner.write(lambda tx: secrets.save(tx, owner, name, make, entry), label="save_secret")
+
+    async def remove_secret(self, owner: SecretOwner, name: str, entry: AuditEntry) -> bool:
+        return await self._runner.write(lambda tx: secrets.remove(tx, owner, name, entry), label="remove_secret")
+
+    async def secrets_used(self, used: Collection[tuple[SecretOwner, str]], now: datetime) -> None:
+        await self._runner.write(lambda tx: secrets.used(tx, used, now), label="secrets_used", durable=False)
+
+    async def standing(self, user_id: UserId) -> Standing | None:
+        return await self._runner.snapshot(lambda tx: secrets.standing(tx, user_id))
+
+    async def team_of_project(self, project: str) -> str | None:
+        return await self._runner.read(lambda tx: secrets.team_of_project(tx, project))
+
+    async def secrets_key(self) -> str | None:
+        return await self._runner.read(secrets.current_key)
+
+    async def secret_keys(self) -> frozenset[str]:
+        return await self._runner.read(secrets.keys)
+
+    async def seal_with(self, key_id: str, entry: AuditEntry, *, claim: Claim) -> None:
+        def guarded(tx: Transaction) -> None:
+            self._claims.check(tx, claim)
+            secrets.seal_with(tx, key_id, entry)
+
+        await self._runner.write(guarded, label="seal_with")
+
+    async def sealed_otherwise(self, key_id: str, limit: int) -> Sequence[StoredSecret]:
+        return await self._runner.read(lambda tx: secrets.sealed_otherwise(tx, key_id, limit))
+
+    async def rewrap_secret(self, before: StoredSecret, after: SealedValue) -> bool:
+        return await self._runner.write(lambda tx: secrets.rewrap(tx, before, after), label="rewrap_secret")
 
     # --- datasets -----------------------------------------------------------------------------------------------
 
@@ -425,11 +649,11 @@ class SqlStore:
     async def datasets(self) -> Sequence[Dataset]:
         return await self._runner.read(datasets.datasets)
 
-    async def save_dataset(self, dataset: Dataset, *, claim: Claim) -> None:
-        await self._guarded(lambda tx: datasets.save(tx, dataset), claim)
+    async def save_dataset(self, dataset: Dataset, *, claim: Claim, audit: AuditEntry | None = None) -> None:
+        await self._guarded(lambda tx: datasets.save(tx, dataset, audit), claim)
 
-    async def remove_datasets(self, names: Sequence[str], *, claim: Claim) -> None:
-        await self._guarded(lambda tx: datasets.remove(tx, names), claim)
+    async def remove_datasets(self, names: Sequence[str], *, claim: Claim, audit: AuditEntry | None = None) -> None:
+        await self._guarded(lambda tx: datasets.remove(tx, names, audit), claim)
 
     async def dataset_jobs(self, digest: Digest) -> Sequence[JobId]:
         return await self._runner.read(lambda tx: datasets.jobs_of(tx, digest))
@@ -458,8 +682,8 @@ class SqlStore:
     async def output_totals(self, job_id: JobId) -> OutputTotals:
         return await self._runner.read(lambda tx: outputs.totals(tx, job_id))
 
-    async def output_of_tree(self, digest: Digest, user_id: UserId | None) -> Output | None:
-        return await self._runner.read(lambda tx: outputs.of_tree(tx, digest, user_id))
+    async def output_of_tree(self, digest: Digest, seen_by: Sight | None) -> Output | None:
+        return await self._runner.read(lambda tx: outputs.of_tree(tx, digest, seen_by))
 
     async def kept_outputs(self, uri: str, digests: Collection[Digest]) -> frozenset[Digest]:
         return await self._runner.read(lambda tx: outputs.kept(tx, uri, digests))
@@ -503,17 +727,62 @@ class SqlStore:
     async def principal(self, digest: Digest, now: datetime) -> Principal | None:
         return await self._runner.read(lambda tx: people.principal(tx, digest, now))
 
-    async def add_user(self, user: User) -> None:
-        await self._runner.write(lambda tx: people.add_user(tx, user), label="user")
+    async def add_user(self, user: User, *, team: Membership | None = None, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: people.add_user(tx, user, team, audit), label="user")
 
     async def users(self) -> Sequence[User]:
         return await self._runner.read(people.users)
 
-    async def add_token(self, token: Token) -> None:
-        await self._runner.write(lambda tx: people.add_token(tx, token), label="token")
+    async def user(self, user_id: UserId) -> User:
+        return await self._runner.read(lambda tx: people.user(tx, user_id))
+
+    async def save_user(self, user: User, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: people.save_user(tx, user, audit), label="user")
+
+    async def sign_in(self, identity: Identity, admission: Admission, *, audit: AuditEntry) -> User:
+        return await self._runner.write(lambda tx: identities.sign_in(tx, identity, admission, audit), label="sign_in")
+
+    async def add_token(self, token: Token, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: people.add_token(tx, token, audit), label="token")
 
     async def tokens(self, user_id: UserId | None = None) -> Sequence[Token]:
         return await self._runner.read(lambda tx: people.tokens(tx, user_id))
 
-    async def revoke_token(self, token_id: TokenId, now: datetime) -> None:
-        await self._runner.write(lambda tx: people.revoke_token(tx, token_id, now), label="revoke")
+    async def token(self, token_id: TokenId) -> Token:
+        return await self._runner.read(lambda tx: people.token(tx, token_id))
+
+    async def revoke_token(self, token_id: TokenId, now: datetime, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: people.revoke_token(tx, token_id, now, audit), label="revoke")
+
+    async def add_team(self, team: Team, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.add_team(tx, team, audit), label="team")
+
+    async def teams(self) -> Sequence[Team]:
+        return await self._runner.read(teams.teams)
+
+    async def remove_team(self, name: str, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.remove_team(tx, name, audit), label="team")
+
+    async def memberships(self, of: Collection[str] | None = None) -> Sequence[Membership]:
+        return await self._runner.read(lambda tx: teams.memberships(tx, of))
+
+    async def save_member(self, membership: Membership, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.save_member(tx, membership, audit), label="member")
+
+    async def remove_member(self, team: str, user_id: UserId, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.remove_member(tx, team, user_id, audit), label="member")
+
+    async def add_project(self, project: Project, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.add_project(tx, project, audit), label="project")
+
+    async def projects(self) -> Sequence[Project]:
+        return await self._runner.read(teams.projects)
+
+    async def remove_project(self, name: str, *, audit: AuditEntry | None = None) -> None:
+        await self._runner.write(lambda tx: teams.remove_project(tx, name, audit), label="project")
+
+    async def audit_lines(self, query: AuditQuery) -> Sequence[tuple[int, AuditEntry]]:
+        return await self._runner.snapshot(lambda tx: audits.lines(tx, query))
+
+    async def check_audit(self, seal: Seal, limit: int = 1000) -> Seal:
+        return await self._runner.read(lambda tx: audits.check(tx, seal, limit))

@@ -10,13 +10,15 @@ from crucible.model.errors import Conflict, InvariantBroken
 from crucible.model.ids import JobId, UserId
 from crucible.model.job import Job
 from crucible.model.record import Record
+from crucible.model.retention import Source
 from crucible.store import tables as t
 from crucible.store.commits import commit
 from crucible.store.datasets import check_there
 from crucible.store.mapping import clean
-from crucible.store.outputs import check_given
+from crucible.store.outputs import sources_of
 from crucible.store.plans import save_plan_text
 from crucible.store.sql import Sql, Transaction
+from crucible.store.teams import check_account
 
 _K = t.idempotency_keys.c
 _REMEMBER = Sql(
@@ -43,8 +45,9 @@ def submit(
     if key is not None and not _is_first(tx, job, key, user_id):
         return _first(tx, job, key, user_id)
     check_there(tx, job.dataset_uri)
-    check_given(tx, job)
-    commit(tx, changes, records, lambda _: None)
+    check_account(tx, job)
+    given = [Source(source=source, job_id=job.id) for source in sources_of(tx, job)]
+    commit(tx, changes, [*records, *given], lambda _: None)
     if plan is not None:
         save_plan_text(tx, job.id, plan, job.created_at)
     return job.id

@@ -19,7 +19,7 @@ from sqlalchemy import (
 from crucible.model.attempt import AttemptPhase, Outcome, RankState
 from crucible.model.job import Desired, JobStatus
 from crucible.model.lease import LeasePhase, NodePhase, OrderPhase
-from crucible.model.spec import JobType, Locality, Mode, Replication
+from crucible.model.spec import JobType, Locality, Mode, Replication, WhenSpent
 from crucible.model.task import TaskKind, TaskPhase
 from crucible.store.columns import (
     Serial,
@@ -99,6 +99,12 @@ jobs = Table(
     whole("step", null=True),
     word("drained", null=True),
     Column("inputs", Text, nullable=False, server_default="[]"),
+    Column("when_spent", Text, nullable=False, server_default=WhenSpent.STOP),
+    word("desired_by", null=True),
+    moment("desired_at", null=True),
+    moment("logs_removed_at", null=True),
+    moment("events_removed_at", null=True),
+    moment("removed_at", null=True),
     known("status", JobStatus),
     known("desired", Desired),
     known("job_type", JobType),
@@ -107,12 +113,35 @@ jobs = Table(
     known("replication", Replication),
     CheckConstraint("gpus >= 0", name="gpus"),
 )
-Index("ix_jobs_newest", jobs.c.created_at, jobs.c.id)
-Index("ix_jobs_of_user", jobs.c.user_id, jobs.c.created_at, jobs.c.id)
-Index("ix_jobs_by_status", jobs.c.status, jobs.c.created_at, jobs.c.id)
-Index("ix_jobs_by_name", jobs.c.name, jobs.c.created_at, jobs.c.id)
+# What is left of a job that was removed is there for what it cost: no list reads it.
+_IS_THERE = "removed_at IS NULL"
+partial_index("ix_jobs_newest", jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_of_user", jobs.c.user_id, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_of_user_by_status", jobs.c.user_id, jobs.c.status, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_of_team", jobs.c.team, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_of_team_by_status", jobs.c.team, jobs.c.status, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_of_project", jobs.c.project, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_by_status", jobs.c.status, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_by_name", jobs.c.name, jobs.c.created_at, jobs.c.id, where=_IS_THERE)
+partial_index("ix_jobs_removed_of_user", jobs.c.user_id, where="removed_at IS NOT NULL")
+Index("ix_jobs_ended", jobs.c.finished_at)
+# What is old enough to go is found without a look at what is not.
+_HAS_ENDED = "finished_at IS NOT NULL AND removed_at IS NULL"
+partial_index("ix_jobs_to_go", jobs.c.finished_at, where=_HAS_ENDED)
+partial_index("ix_jobs_with_logs", jobs.c.finished_at, where=f"{_HAS_ENDED} AND logs_removed_at IS NULL")
+partial_index("ix_jobs_with_events", jobs.c.finished_at, where=f"{_HAS_ENDED} AND events_removed_at IS NULL")
+_GOES_ON = "origin IS NOT NULL AND removed_at IS NULL"
+partial_index("ix_jobs_of_origin", jobs.c.origin, where=_GOES_ON)
+partial_index("ix_jobs_of_lineage", jobs.c.lineage, where=_GOES_ON)
+partial_index("ix_jobs_of_code", jobs.c.code_digest, where="code_digest IS NOT NULL")
 # A step of a workflow has one job, whoever submits it first.
 partial_index("ix_jobs_of_step", jobs.c.parent, jobs.c.step, where="parent IS NOT NULL", unique=True)
+partial_index("ix_jobs_paused", jobs.c.desired_by, where="desired = 'hold'")
+partial_index(
+    "ix_jobs_with_deadline",
+    jobs.c.id,
+    where=f"deadline_at IS NOT NULL AND status NOT IN ({words(FINISHED_JOBS)})",
+)
 partial_index("ix_jobs_unfinished", jobs.c.created_at, where=f"status NOT IN ({words(FINISHED_JOBS)})")
 
 job_events = Table(
@@ -151,6 +180,7 @@ idempotency_keys = Table(
     key("key"),
     word("job_id"),
 )
+Index("ix_idempotency_keys_of_job", idempotency_keys.c.job_id)
 
 # --- tasks and attempts -----------------------------------------------------------------------------
 
@@ -250,6 +280,7 @@ ranks = Table(
     word("outputs", null=True),
     known("state", RankState),
 )
+Index("ix_ranks_of_node", ranks.c.node_id)
 
 # --- what is paid for -------------------------------------------------------------------------------
 
@@ -277,6 +308,8 @@ orders = Table(
     whole("version"),
     Column("zone", Text, nullable=False, server_default=""),
     number("hazard_per_hour", null=True),
+    word("gpu", null=True),
+    money("on_demand_per_hour_microusd", null=True),
     known("phase", OrderPhase),
 )
 Index("ix_orders_of_task", orders.c.task_id)
@@ -316,6 +349,7 @@ leases = Table(
     UniqueConstraint("order_id", "index"),
 )
 Index("ix_leases_of_job", leases.c.job_id)
+Index("ix_leases_of_task", leases.c.task_id)  # asked when a task is removed
 partial_index("ix_leases_open_of_task", leases.c.task_id, where="phase <> 'closed'")
 partial_index("ix_leases_open_of_provider", leases.c.provider, where="phase <> 'closed'")
 partial_index("ix_leases_moving", leases.c.phase, leases.c.deadline_at, where="phase IN ('requested', 'closing')")

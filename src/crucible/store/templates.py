@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from crucible.model.audit import AuditEntry
 from crucible.model.errors import Forbidden, StaleVersion
 from crucible.model.ids import UserId
 from crucible.model.template import StoredTemplate
+from crucible.store.audit import write_audit
 from crucible.store.mapping import Rows
 from crucible.store.record_tables import templates as table
 from crucible.store.sql import Sql, Transaction, UniqueViolated
@@ -34,7 +36,13 @@ def template(tx: Transaction, name: str) -> StoredTemplate | None:
     return None if row is None else TEMPLATES.unpack(row)
 
 
-def save(tx: Transaction, new: StoredTemplate, by: UserId | None) -> StoredTemplate:
+def save(tx: Transaction, new: StoredTemplate, by: UserId | None, audit: AuditEntry | None) -> StoredTemplate:
+    after = _saved(tx, new, by)
+    write_audit(tx, audit)
+    return after
+
+
+def _saved(tx: Transaction, new: StoredTemplate, by: UserId | None) -> StoredTemplate:
     old = template(tx, new.name)
     if old is None:
         try:
@@ -49,11 +57,12 @@ def save(tx: Transaction, new: StoredTemplate, by: UserId | None) -> StoredTempl
     return after
 
 
-def remove(tx: Transaction, name: str, by: UserId | None) -> bool:
+def remove(tx: Transaction, name: str, by: UserId | None, audit: AuditEntry | None) -> bool:
     old = template(tx, name)
     if old is None:
         return False
     _check_owner(old, by)
+    write_audit(tx, audit)
     return bool(tx.run(_REMOVE, {"name": name, "user_id": old.user_id}))
 
 

@@ -1,6 +1,7 @@
 """Rules that the database itself enforces, whatever a program with a bug may try: terminal is for ever, a stretch that
-was charged for stays as it is, and the log and the ledger are only ever added to. A change here needs a new revision in
-`migrations/versions`."""
+was charged for stays as it is, and the log and the ledger are only ever added to. Of the log, what is older than the
+moment in `retention` may be removed, and the history of jobs of somebody who is being forgotten; of money, nothing. A
+change here needs a new revision in `migrations/versions`."""
 
 from collections.abc import Iterator
 
@@ -14,7 +15,16 @@ _TERMINAL = {
     "tasks": ("phase", words(FINISHED_TASKS)),
     "attempts": ("phase", words((AttemptPhase.ENDED,))),
 }
-_APPEND_ONLY = ("events", "job_events", "allocations", "postings", "ledger")
+_APPEND_ONLY = ("allocations", "postings", "ledger")
+# table -> the kind of `retention` that says what of it may go
+_AGEING = {"events": "events", "job_events": "events", "audit": "audit"}
+_MAY_GO = {
+    "events": (
+        "EXISTS (SELECT 1 FROM retention WHERE what = 'events' AND OLD.at < horizon) OR EXISTS"
+        " (SELECT 1 FROM jobs JOIN erasures ON erasures.pseudonym = jobs.user_id WHERE jobs.id = OLD.job_id)"
+    ),
+    "audit": "EXISTS (SELECT 1 FROM retention WHERE what = 'audit' AND OLD.at < horizon)",
+}
 # An open stretch may be closed, and that is all that ever happens to it.
 _FIXED = ("provider", "region", "machine_id", "order_id", "job_id", "kind", "rate_microusd", "per_s", "from_at")
 _OLD, _NEW = (", ".join(f"{row}.{name}" for name in _FIXED) for row in ("OLD", "NEW"))
@@ -29,6 +39,17 @@ END $$""",
 END $$""",
     """CREATE FUNCTION crucible_closed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION '%: closed is for ever', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$""",
+    """CREATE FUNCTION crucible_ageing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF EXISTS (SELECT 1 FROM retention WHERE what = TG_ARGV[0] AND OLD.at < horizon) THEN RETURN OLD; END IF;
+        IF TG_ARGV[0] = 'events' THEN
+            IF EXISTS (
+                SELECT 1 FROM jobs JOIN erasures ON erasures.pseudonym = jobs.user_id WHERE jobs.id = OLD.job_id
+            ) THEN RETURN OLD; END IF;
+        END IF;
+    END IF;
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$""",
 )
 
@@ -50,6 +71,10 @@ def _sqlite() -> Iterator[str]:
                 f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
                 f" BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
             )
+    for table, what in _AGEING.items():
+        refused = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        yield f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {refused}"
+        yield f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} WHEN NOT ({_MAY_GO[what]}) {refused}"
     refused = "BEGIN SELECT RAISE(ABORT, 'usage: closed is for ever'); END"
     yield f"CREATE TRIGGER usage_closed BEFORE UPDATE ON usage WHEN {_CHANGES_USAGE} {refused}"
     yield f"CREATE TRIGGER usage_no_delete BEFORE DELETE ON usage {refused}"
@@ -67,6 +92,12 @@ def _postgres() -> Iterator[str]:
         yield (
             f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW"
             " EXECUTE FUNCTION crucible_append_only()"
+        )
+        yield (f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION crucible_append_only()")
+    for table, what in _AGEING.items():
+        yield (
+            f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW"
+            f" EXECUTE FUNCTION crucible_ageing('{what}')"
         )
         yield (f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION crucible_append_only()")
     refused = "EXECUTE FUNCTION crucible_closed()"

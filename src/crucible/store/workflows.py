@@ -27,7 +27,9 @@ _IS_OPEN = _T.phase.not_in(fixed_set(t.FINISHED_TASKS))
 
 # --- the jobs of steps --------------------------------------------------------------------------------------------
 
-_CHILDREN = Sql(select(*JOBS.columns).where(_J.parent == bindparam("parent")).order_by(_J.step))
+_CHILDREN = Sql(
+    select(*JOBS.columns).where(_J.parent == bindparam("parent"), _J.removed_at.is_(None)).order_by(_J.step)
+)
 _BRIEF = Sql(
     select(_J.parent, _J.id, _J.cost_running_microusd).where(Among(_J.parent, "job_ids")).order_by(_J.parent, _J.step)
 )

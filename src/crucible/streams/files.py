@@ -2,23 +2,28 @@
 
 A reader's cursor is a byte offset over all segments. Segments that are full are sealed: indexed in SQL with the next
 number of every source, so that opening a stream reads only its last segment. It decides nothing about jobs and keeps no
-file open."""
+file open. Segments of metrics go when `charts` has added them up and they are old; an offset into one that has gone
+means the first that is still there."""
 
 import asyncio
 import re
+import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crucible.model.errors import InvalidRequest
+from crucible.model.errors import InvalidRequest, StorageFailed
 from crucible.model.ids import TaskId
+from crucible.model.metrics import Chart, Keeping, Kept
 from crucible.ports.store import Segment
-from crucible.ports.streams import LogChunk, LogLine, MetricChunk, MetricPoint
-from crucible.streams.records import decode_logs, decode_metrics, encode_log, encode_metric, fresh, scan
+from crucible.ports.streams import CHANNELS, Channel, ChartQuery, LogChunk, LogLine, MetricChunk, MetricPoint
+from crucible.streams.charts import Charts
+from crucible.streams.records import decode_logs, decode_metrics, encode_log, encode_metric, fresh, numbered, scan
 from crucible.streams.segments import BLOCK_BYTES, SegmentFiles
 
 T = TypeVar("T")
@@ -26,6 +31,8 @@ R = TypeVar("R", LogLine, MetricPoint)
 
 # A segment is sealed at the first append after it has reached this size.
 SEGMENT_BYTES = 16 << 20
+# Of metrics, which go segment by segment.
+METRIC_SEGMENT_BYTES = 4 << 20
 # Less than this is read where we are: a thread would cost more than the read.
 INLINE_BYTES = 128 << 10
 # Streams whose ends are remembered; another one is opened by scanning its last segment.
@@ -55,6 +62,10 @@ class _Stream:
     sealed: list[Segment] | None = None  # for readers; None: not read from the index yet
     end: _End | None = None
 
+    @property
+    def is_log(self) -> bool:
+        return self.name.endswith("/log")
+
 
 class FileStreams:
     def __init__(
@@ -74,6 +85,7 @@ class FileStreams:
         self._segment_bytes = segment_bytes
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
         self._running: set[asyncio.Task[Any]] = set()
+        self._charts = Charts(root, self)
 
     # --- writing ------------------------------------------------------------------------------------
 
@@ -82,6 +94,9 @@ class FileStreams:
 
     async def append_metrics(self, task: TaskId, points: Sequence[MetricPoint]) -> None:
         await self._to_the_end(self._append(self._stream(task, "metrics"), points, encode_metric))
+
+    async def append_samples(self, task: TaskId, points: Sequence[MetricPoint]) -> None:
+        await self._to_the_end(self._append(self._stream(task, Channel.USAGE), points, encode_metric, take=numbered))
 
     async def next_number(self, task: TaskId, channel: str, attempt: int, rank: int) -> int:
         return await self._to_the_end(self._next(self._stream(task, channel), f"{attempt}/{rank}"))
@@ -94,6 +109,16 @@ class FileStreams:
     async def read_metrics(self, task: TaskId, offset: int, limit_bytes: int = 1 << 20) -> MetricChunk:
         return MetricChunk(*await self._read(self._stream(task, "metrics"), offset, limit_bytes, decode_metrics))
 
+    async def newest_metrics(self, task: TaskId, limit_bytes: int = 1 << 16) -> Sequence[MetricPoint]:
+        _, end = await self.extent(task, Channel.METRICS)
+        return (await self.points(task, Channel.METRICS, max(0, end - limit_bytes), limit_bytes))[0]
+
+    async def chart(self, task: TaskId, channel: Channel, query: ChartQuery) -> Chart:
+        return await self._charts.chart(task, channel, query)
+
+    async def keep_metrics(self, keeping: Keeping, now: datetime) -> Kept:
+        return await self._charts.keep(keeping, now)
+
     async def log_size(self, task: TaskId) -> int:
         return await self.tail_offset(task, 0)
 
@@ -104,15 +129,72 @@ class FileStreams:
             return _tail_offset(stream.files, parts, 0)
         return await self._run(_tail_offset, stream.files, parts, max(0, lines))
 
+    async def room(self) -> tuple[int, int]:
+        return await self._run(_room, self._root)
+
+    async def remove(self, tasks: Sequence[TaskId]) -> int:
+        for task in tasks:
+            for channel in CHANNELS:
+                self._streams.pop(self._stream(task, channel).name, None)
+        return await self._run(_remove_all, [self._root / task for task in tasks])
+
     async def close(self) -> None:
         while self._running:
             await asyncio.wait(self._running)
 
+    # --- for charts ---------------------------------------------------------------------------------
+
+    async def extent(self, task: TaskId, channel: str) -> tuple[int, int]:
+        stream = self._stream(task, channel)
+        parts = await self._parts(stream)
+        first = next((one for one in parts if stream.files.exists(one.number)), parts[-1])
+        return first.first_offset, parts[-1].first_offset + parts[-1].size_bytes
+
+    async def settled(self, task: TaskId, channel: str) -> int:
+        return await self._to_the_end(self._settle(self._stream(task, channel)))
+
+    async def points(
+        self, task: TaskId, channel: str, offset: int, limit_bytes: int
+    ) -> tuple[tuple[MetricPoint, ...], int, bool]:
+        return await self._read(self._stream(task, channel), offset, limit_bytes, decode_metrics)
+
+    async def shed(self, task: TaskId, channel: str, upto: int, than_s: float, most_bytes: int) -> int:
+        return await self._to_the_end(self._shed(self._stream(task, channel), upto, than_s, most_bytes))
+
+    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await self._run(work, *args)
+
     # --- how it is done -----------------------------------------------------------------------------
 
-    async def _append(self, stream: _Stream, records: Sequence[R], encode: Callable[[R], bytes]) -> None:
+    async def _settle(self, stream: _Stream) -> int:
         async with self._held(stream) as end:
-            new, cursors = fresh(records, end.cursors)
+            if not end.is_synced:
+                await self._run(stream.files.append, end.number, end.size, b"")
+                end.is_synced = True
+            return end.first_offset + end.size
+
+    async def _shed(self, stream: _Stream, upto: int, than_s: float, most_bytes: int) -> int:
+        """The oldest first. The last segment goes too when nothing has come for so long; it is sealed before, so that
+        its numbers and offsets are not given again."""
+        async with self._held(stream) as end:
+            is_old = end.size > 0 and stream.files.changed_s(end.number) < than_s
+            if is_old and end.first_offset + end.size <= upto:
+                end = stream.end = await self._sealed(stream, end)
+            there = [one for one in await self._segments(stream.name) if stream.files.exists(one.number)]
+            size, removed = sum(one.size_bytes for one in there) + end.size, 0
+            for one in there:
+                is_old = stream.files.changed_s(one.number) < than_s
+                if one.first_offset + one.size_bytes > upto or not (is_old or size > most_bytes):
+                    break
+                stream.files.remove(one.number)
+                size, removed = size - one.size_bytes, removed + 1
+            return removed
+
+    async def _append(
+        self, stream: _Stream, records: Sequence[R], encode: Callable[[R], bytes], take: Callable[..., Any] = fresh
+    ) -> None:
+        async with self._held(stream) as end:
+            new, cursors = take(records, end.cursors)
             if not new and end.is_synced:
                 return
             end.is_writing = True
@@ -173,7 +255,7 @@ class FileStreams:
     async def _room(self, stream: _Stream, end: _End) -> _End:
         """The end itself, or the next segment after sealing this one. Full means sealed: nobody appends to it again,
         so a seal that a crash interrupted is simply made by whoever comes next."""
-        if end.size >= self._segment_bytes:
+        if end.size >= (self._segment_bytes if stream.is_log else min(self._segment_bytes, METRIC_SEGMENT_BYTES)):
             end = stream.end = await self._sealed(stream, end)
         return end
 
@@ -194,6 +276,8 @@ class FileStreams:
             return (), min(offset, _tail_offset(stream.files, segments, 0)), True
         offset = max(0, offset)
         part = next(part for part in segments if offset < part.first_offset + part.size_bytes)
+        if not stream.files.exists(part.number):
+            return await self._read_on(stream, segments, part, limit, decode)
         start = offset - part.first_offset
         work = (stream.files, part.number, start, part.size_bytes, limit, decode)
         if min(limit, part.size_bytes - start) > INLINE_BYTES:
@@ -204,11 +288,30 @@ class FileStreams:
         # No step forward means that the last record is still being written.
         return records, reached, reached in (offset, total)
 
+    async def _read_on(
+        self,
+        stream: _Stream,
+        segments: Sequence[Segment],
+        gone: Segment,
+        limit: int,
+        decode: Callable[[bytes], tuple[R, ...]],
+    ) -> tuple[tuple[R, ...], int, bool]:
+        """From the first segment after `gone` that is still there."""
+        after = [one for one in segments if one.number > gone.number]
+        there = next((one for one in after if stream.files.exists(one.number)), after[-1] if after else gone)
+        if not stream.files.exists(there.number):
+            return (), there.first_offset + there.size_bytes, True
+        return await self._read(stream, there.first_offset, limit, decode)
+
     async def _parts(self, stream: _Stream) -> list[Segment]:
         """All segments: those of the index, those that others have filled since, and the last one as it is now."""
         if stream.sealed is None:
             stream.sealed = list(await self._segments(stream.name))
         last = self._after(stream)
+        if not stream.is_log and not stream.files.exists(last.number):
+            # Perhaps it was sealed and removed, by whichever server.
+            stream.sealed = list(await self._segments(stream.name))
+            last = self._after(stream)
         while stream.files.exists(last.number + 1):
             stream.sealed.append(self._after(stream))  # its size again: only now is it final
             last = self._after(stream)
@@ -262,6 +365,17 @@ class FileStreams:
             task.exception()  # the caller has seen it, or has gone
 
 
+def _room(root: Path) -> tuple[int, int]:
+    """Of the folder, or of the nearest one above that is there already."""
+    while not root.exists() and root != root.parent:
+        root = root.parent
+    try:
+        found = shutil.disk_usage(root)
+    except OSError as error:
+        raise StorageFailed(f"cannot look at the disk of {root}: {error.strerror}") from error
+    return found.total, found.free
+
+
 def _write(files: SegmentFiles, end: _End, records: Sequence[R], encode: Callable[[R], bytes]) -> int:
     data = b"".join(map(encode, records))
     files.append(end.number, end.size, data)
@@ -292,6 +406,8 @@ def _tail_offset(files: SegmentFiles, parts: Sequence[Segment], lines: int) -> i
     """Count line ends backwards; the newline that ends the line before the wanted ones is the last to count."""
     wanted = lines + 1
     for part in reversed(parts):
+        if part.size_bytes and not files.exists(part.number):
+            return part.first_offset + part.size_bytes  # gone, as all before it
         for start, block in files.backwards(part.number, part.size_bytes):
             found = block.count(b"\n")
             if found >= wanted:
@@ -305,3 +421,22 @@ def _nth_from_the_end(block: bytes, n: int) -> int:
     for _ in range(n):
         position = block.rindex(b"\n", 0, position)
     return position + 1
+
+
+def _remove_all(folders: Sequence[Path]) -> int:
+    return sum(map(_remove, folders))
+
+
+def _remove(folder: Path) -> int:
+    """The last segments first: whatever a crash leaves is the beginning of a stream."""
+    try:
+        found = sorted(folder.iterdir(), reverse=True)
+        freed = sum(path.stat().st_size for path in found)
+        for path in found:
+            path.unlink(missing_ok=True)
+        folder.rmdir()
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise StorageFailed(f"cannot remove {folder}: {error.strerror}; check its rights") from error
+    return freed

@@ -7,6 +7,7 @@ Both begin with the same three fields, so that one scan finds the next number of
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from crucible.model.errors import InvalidRequest
@@ -38,6 +39,17 @@ def fresh(records: Sequence[R], cursors: dict[str, int]) -> tuple[list[R], dict[
         if record.n == expected:
             new.append(record)
             after[key] = expected + 1
+    return new, after
+
+
+def numbered(records: Sequence[MetricPoint], cursors: dict[str, int]) -> tuple[list[MetricPoint], dict[str, int]]:
+    """All of them, with the next numbers of their sources."""
+    after = dict(cursors)
+    new = []
+    for record in records:
+        key = _source(record)
+        new.append(replace(record, n=after.get(key, 0)))
+        after[key] = after.get(key, 0) + 1
     return new, after
 
 

@@ -26,6 +26,16 @@ class SegmentFiles:
         """Somebody has written here, or was about to."""
         return self._folder.exists()
 
+    def numbers(self) -> list[int]:
+        """Of the segments that are there, in order."""
+        lead, tail = f"{self._channel}-", ".seg"
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        found = (name[len(lead) : -len(tail)] for name in names if name.startswith(lead) and name.endswith(tail))
+        return sorted(int(number) for number in found if number.isdigit())
+
     def exists(self, number: int) -> bool:
         return self.path(number).exists()
 
@@ -36,6 +46,20 @@ class SegmentFiles:
             return 0
         except OSError as error:
             raise self._failed("look at", number, error) from error
+
+    def changed_s(self, number: int) -> float:
+        """When it was last written to, since 1970; for ever ago if it is not there."""
+        try:
+            return self.path(number).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def remove(self, number: int) -> None:
+        """Absent is success."""
+        try:
+            self.path(number).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failed("remove", number, error) from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -76,12 +100,15 @@ class SegmentFiles:
             raise self._failed("repair", number, error) from error
 
     def read(self, number: int, start: int, stop: int) -> bytes:
+        """Nothing, if it was removed meanwhile."""
         try:
             handle = os.open(self.path(number), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 return os.pread(handle, max(0, stop - start), start)
             finally:
                 os.close(handle)
+        except FileNotFoundError:
+            return b""
         except OSError as error:
             raise self._failed("read", number, error) from error
 
