@@ -1,0 +1,1 @@
+"""What the outside may watch us by: metrics for Prometheus, traces for OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""Channels that notices go to: each an adapter behind `ports.notifier`."""
