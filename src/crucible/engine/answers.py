@@ -28,6 +28,7 @@ UNSEEN: Mapping[str, Any] = {
     "code": None,
     "setup": (),
     "env": {},
+    "secrets": (),
     "volumes": {},
     "inputs": {},  # what bringing them costs is in `data`
     "model": None,
@@ -50,6 +51,7 @@ class Planned:
     text: str  # of its view, as JSON: written once for all jobs that share it
     expected: Prediction | None  # its job is yet to be named
     cost: MicroUsd | None = None  # of a workflow: of all its steps
+    way: Candidate | None = None  # what it would run on; of a workflow nobody says
 
 
 def essence(spec: JobSpec) -> JobSpec:

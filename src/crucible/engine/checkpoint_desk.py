@@ -177,9 +177,7 @@ class CheckpointDesk:
         if not job.status.is_terminal:
             return job
         alive = frozenset(status for status in JobStatus if not status.is_terminal)
-        page = await self._context.store.jobs(
-            JobQuery(status=alive, user_id=job.user_id, name=job.name, limit=LIVE_JOBS)
-        )
+        page = await self._context.store.jobs(JobQuery(status=alive, name=job.name, limit=LIVE_JOBS))
         for item in page.items:
             other = await self._context.store.job(item.id)
             if other.lineage == job.lineage:

@@ -3,7 +3,7 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from crucible import spec as specs
@@ -11,9 +11,11 @@ from crucible.core.checkpoint import is_carried
 from crucible.core.datasets import with_pin
 from crucible.core.outputs import with_inputs
 from crucible.core.step import View
+from crucible.engine.commit_meter import CommitMeter
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.pulse import Pulse
+from crucible.engine.vitals import Vitals
 from crucible.engine.wakes import Wakes
 from crucible.model.change import Change
 from crucible.model.errors import InvariantBroken
@@ -22,14 +24,18 @@ from crucible.model.job import Job
 from crucible.model.lease import Lease, LeasePhase, SellerFacts
 from crucible.model.offer import Target
 from crucible.model.policy import Policy
+from crucible.model.retention import Kept
 from crucible.model.spec import JobSpec
 from crucible.model.storage import Address, is_object_storage, parse
 from crucible.ports.clock import Clock, Ids, Random
+from crucible.ports.meter import UNREAD, Meter
 from crucible.ports.objects import Storage
 from crucible.ports.search import Sampler
+from crucible.ports.secrets import NoSealer, Sealer
 from crucible.ports.seller import Seller
 from crucible.ports.store import Store
 from crucible.ports.streams import Streams
+from crucible.ports.traces import SpanSink
 
 log = logging.getLogger("crucible.engine")
 
@@ -63,9 +69,14 @@ class Context:
     region_storage: Mapping[str, Address] = field(default_factory=dict)  # "provider/region" -> for copies of datasets
     failpoint: Callable[[str], None]
     sampler: Sampler | None = None  # for adaptive searches
+    spans: SpanSink | None = None  # where traces of jobs go
+    counted: CommitMeter = field(default_factory=lambda: CommitMeter(UNREAD))  # watches the store
+    sealer: Sealer = field(default_factory=NoSealer)  # of secrets
     claim_ttl: timedelta = CLAIM_TTL
+    keep_days: Mapping[Kept, int] = field(default_factory=dict)  # 0: for ever; where no admin has said otherwise
     is_stopping: bool = False  # long polls end at once
     pulse: Pulse = field(init=False)
+    vitals: Vitals = field(init=False)
     last_words: dict[LeaseId, str] = field(init=False, default_factory=dict)  # of machines whose agents are late
     # Whose stored checkpoints want a look: of one task, or of all of a job's.
     untidy: dict[tuple[JobId, int | None], None] = field(init=False, default_factory=dict)
@@ -75,21 +86,27 @@ class Context:
 
     def __post_init__(self) -> None:
         self.pulse = Pulse(self.clock)
+        self.vitals = Vitals(self.clock)
 
     def spec_of(self, job: Job) -> JobSpec:
-        """The parsed spec, with the trees that its dataset and inputs meant when it was submitted; none of it changes,
-        so it is parsed once."""
+        """The parsed spec, with what it meant when it was submitted: the trees of its dataset and inputs, its team.
+        None of it changes, so it is parsed once."""
         spec = self._specs.get(job.id)
         if spec is not None:
             return spec
         spec = with_pin(specs.load(job.spec_yaml).spec, job.dataset_uri)
-        return self.remember_spec(job.id, with_inputs(spec, job.inputs))
+        spec = replace(with_inputs(spec, job.inputs), team=job.team, project=job.project)
+        return self.remember_spec(job.id, spec)
 
     def remember_spec(self, job_id: JobId, spec: JobSpec) -> JobSpec:
         self._specs[job_id] = spec
         if len(self._specs) > SPECS_REMEMBERED:
             self._specs.popitem(last=False)
         return spec
+
+    @property
+    def meter(self) -> Meter:
+        return self.counted.meter
 
     @property
     def providers(self) -> frozenset[str]:

@@ -10,6 +10,8 @@ from datetime import timedelta
 from crucible.core import attempt as attempts
 from crucible.core import crew
 from crucible.core import task as tasks
+from crucible.core.budget import Shortage
+from crucible.core.budget_words import waits
 from crucible.core.costs import so_far
 from crucible.core.cycle import Placement, Plan, Shape, left
 from crucible.core.launch import ranks_per_node
@@ -18,11 +20,12 @@ from crucible.core.offers import Listing
 from crucible.core.relaunch import unspent
 from crucible.engine.context import Context
 from crucible.engine.planner import Planner, hazard_of, offer_of
-from crucible.engine.purchases import buy
+from crucible.engine.purchases import buy, funded
+from crucible.engine.purse import Purse
 from crucible.model.attempt import Attempt, AttemptCreated, RanksAssigned
 from crucible.model.change import Change, changed
 from crucible.model.errors import StaleVersion
-from crucible.model.ids import AttemptId, OfferId, TaskId
+from crucible.model.ids import AttemptId, JobId, OfferId, TaskId
 from crucible.model.job import Desired, Job
 from crucible.model.lease import Lease
 from crucible.model.offer import Offer
@@ -43,6 +46,7 @@ IDLE_PAUSE = timedelta(seconds=15)  # the same when nothing more was to be had
 MOST_AT_ONCE = 4
 
 Prepare = Callable[[Job, Sequence[Task]], Awaitable[Mapping[TaskId, Params]]]
+End = Callable[[Shortage, JobId, Claim], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +56,25 @@ class Succession:
 
 
 class CrewDesk:
-    def __init__(self, context: Context, planner: Planner, prepare: Prepare) -> None:
-        """`prepare` says what tasks are given that were made before anybody knew."""
+    def __init__(self, context: Context, planner: Planner, prepare: Prepare, end: End) -> None:
+        """`prepare` says what tasks are given that were made before anybody knew; `end` hears of jobs that a budget
+        will never pay for."""
         self._context = context
+        self._end = end
         self._planner = planner
         self._prepare = prepare
         self._not_before: dict[str, float] = {}  # of the next purchase, by job; monotonic
         self._promised: set[TaskId] = set()  # tasks whose beginning is being written
 
-    async def cycle(self, offers: list[Offer], claim: Claim) -> list[Offer]:
+    async def cycle(self, offers: list[Offer], purse: Purse, claim: Claim) -> list[Offer]:
         """Returns what is left on offer."""
         found = await self._context.store.crewed(self._context.clock.now())
         self._not_before = {one.job.id: self._not_before.get(one.job.id, 0.0) for one in found}
         for one in found:
-            offers = await self._serve(one, offers, claim)
+            offers = await self._serve(one, offers, purse, claim)
         return offers
 
-    async def _serve(self, asked: Crewed, offers: list[Offer], claim: Claim) -> list[Offer]:
+    async def _serve(self, asked: Crewed, offers: list[Offer], purse: Purse, claim: Claim) -> list[Offer]:
         context, job = self._context, asked.job
         spec, crews = context.spec_of(job), await context.store.crews(job.id)
         room = (spec.execution.parallelism or asked.ready + len(crews.at_work)) - len(crews.at_work)
@@ -80,7 +86,7 @@ class CrewDesk:
         if wanted < len(seats) - seated or not wanted:
             await self._give_back(crews, spec, wanted + (0 if job.drained else asked.later), seated, claim)
         if missing > 0 and context.clock.monotonic() >= self._not_before[job.id]:
-            left_over = await self._buy(asked, crews, spec, wanted, offers, claim)
+            left_over = await self._buy(asked, crews, spec, wanted, offers, purse, claim)
             pause = PAUSE if left_over is not offers or not crews.trees else IDLE_PAUSE
             self._not_before[job.id] = context.clock.monotonic() + pause.total_seconds()
             return left_over
@@ -203,7 +209,14 @@ class CrewDesk:
                 context.tell_lease(change.after)
 
     async def _buy(
-        self, asked: Crewed, crews: Crews, spec: JobSpec, wanted: int, offers: list[Offer], claim: Claim
+        self,
+        asked: Crewed,
+        crews: Crews,
+        spec: JobSpec,
+        wanted: int,
+        offers: list[Offer],
+        purse: Purse,
+        claim: Claim,
     ) -> list[Offer]:
         """What is the best buy for the tasks that are left, beside the machines that it holds."""
         held = crew.held(crews, spec.resources)
@@ -217,9 +230,19 @@ class CrewDesk:
             while offer is not None and count > 0:
                 number, size = number - 1, min(count, MOST_AT_ONCE)
                 placement = Placement(TaskId(""), Shape(size, offer.gpus), (), offer, size, part.listing.zone)
+                short = await funded(self._context, purse, asked.job, placement)
+                if short is not None:
+                    await self._unfunded(asked.job, short, claim, is_idle=not held)
+                    return offers
                 await self._order(asked.job, number, placement, hazard_of(part.listing), claim)
                 offers, count = left(offers, Plan((placement,), ())), count - size
         return offers
+
+    async def _unfunded(self, job: Job, short: Shortage, claim: Claim, *, is_idle: bool) -> None:
+        """A budget cannot pay for more. One that never could ends the job, if it is such a budget and nothing runs."""
+        await self._explain(job, waits(short), claim)
+        if is_idle and short.is_final and not short.budget.pauses:
+            await self._end(short, job.id, claim)
 
     def _on_sale(
         self, listing: Listing, count: int, offers: Sequence[Offer], held: Collection[OfferId]

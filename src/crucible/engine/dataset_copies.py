@@ -54,6 +54,7 @@ class DatasetCopies:
     async def run(self) -> None:
         """For ever."""
         while True:
+            self._context.vitals.beat("copies")
             counter = self._context.hub.counter(WANTED)
             for (digest, place), (dataset, job_id) in tuple(self._wanted.items()):
                 await self._try(dataset, place, job_id)

@@ -4,9 +4,12 @@ and remove. Names and objects change under one claim, so that nothing is removed
 from collections.abc import Collection, Sequence
 
 from crucible.core import datasets
+from crucible.core.auditing import by
+from crucible.core.rights import changes
 from crucible.engine.context import Context, log
 from crucible.engine.holding import holding
 from crucible.engine.trees import Trees
+from crucible.model.account import Principal
 from crucible.model.dataset import Dataset, DatasetCopy, Pin, named_in, pin_of, version_name
 from crucible.model.errors import (
     Conflict,
@@ -18,7 +21,6 @@ from crucible.model.errors import (
     UnknownDataset,
 )
 from crucible.model.ids import Digest, JobId
-from crucible.model.record import Principal, Role
 from crucible.model.spec import JobSpec
 from crucible.ports.objects import Signed
 from crucible.wire import datasets as wire
@@ -56,7 +58,8 @@ class Datasets:
         async with holding(self._context, CLAIM, PATIENCE_S) as claim:
             await self._check_owner(who, asked.name)
             dataset = await self._whole(who, asked)
-            await self._context.store.save_dataset(dataset, claim=claim)
+            entry = by(who, dataset.created_at, "dataset.add", f"dataset:{asked.name}", digest=dataset.digest)
+            await self._context.store.save_dataset(dataset, claim=claim, audit=entry)
         found = await self._context.store.dataset(asked.name)
         return found or dataset
 
@@ -83,7 +86,7 @@ class Datasets:
 
     async def _check_owner(self, who: Principal, name: str) -> None:
         old = await self._context.store.dataset(name)
-        if old is not None and old.user_id != who.user_id and who.role is not Role.ADMIN:
+        if old is not None and not changes(who, old.user_id, None):
             raise Forbidden(f"{name} belongs to {old.user_id}; choose another name")
 
     def _check_region(self, region: str | None) -> None:
@@ -134,12 +137,13 @@ class Datasets:
         """A name goes with what it meant before; NAME@DIGEST alone. What other names need stays. Returns all names that
         went."""
         found = await self.find(name)
-        if found.user_id != who.user_id and who.role is not Role.ADMIN:
+        if not changes(who, found.user_id, None):
             raise Forbidden(f"{name} belongs to {found.user_id}")
         async with holding(self._context, CLAIM, PATIENCE_S) as claim:
             old = [one for one in await self.all() if one.name == name or one.name.startswith(f"{name}@")]
             names = [one.name for one in old] or [found.name]
-            await self._context.store.remove_datasets(names, claim=claim)
+            entry = by(who, self._context.clock.now(), "dataset.remove", f"dataset:{name}", names=names)
+            await self._context.store.remove_datasets(names, claim=claim, audit=entry)
             kept = await self.all()
             gone = {one.digest for one in old or [found]} - {one.digest for one in kept}
             copies = await self._context.store.dataset_copies()

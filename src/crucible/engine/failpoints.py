@@ -32,8 +32,40 @@ COMMITS = (
     "job.status",
     "workflow.step",
     "workflow.begin",
+    "seal_with",
+    "rewrap_secret",
+    "alerts.fan_out",
+    "alerts.delivery",
+    "budget.save",
+    "budget.warn",
+    "budget.stop",
+    "budget.cut",
+    "budget.go_on",
+    "erasure.begin",
+    "erasure.rows",
+    "erasure.end",
+    "removal.horizon",
+    "removal.mark",
+    "removal.streams",
+    "removal.rows",
+    "removal.ran",
+    "removal.space",
 )
-CALLS = ("prepare", "create", "delete", "list", "reap", "stream.append", "slot", "candidate", "retention", "outputs")
+CALLS = (
+    "prepare",
+    "create",
+    "delete",
+    "list",
+    "reap",
+    "stream.append",
+    "stream.remove",
+    "slot",
+    "candidate",
+    "retention",
+    "outputs",
+    "secrets_key",
+    "send",
+)
 
 POINTS = frozenset(
     [f"commit.{label}.{side}" for label in COMMITS for side in ("before", "after")]

@@ -1,5 +1,6 @@
 """What agents ask for: enrolment binds a machine to its lease; work is a long poll over what the node should run."""
 
+import base64
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from crucible.engine.context import Context
 from crucible.engine.dataset_nodes import DatasetNodes
 from crucible.engine.outputs import Outputs
 from crucible.engine.reports import Reports, Succeed
+from crucible.engine.secrets import Secrets
 from crucible.engine.stored import Place
 from crucible.engine.work import work_of, work_version
 from crucible.model.attempt import Attempt
@@ -43,6 +45,7 @@ class Gateway:
         checkpoints: Checkpoints,
         datasets: DatasetNodes,
         outputs: Outputs,
+        secrets: Secrets,
         want_place: Callable[[], None],
         succession: Succeed,
     ) -> None:
@@ -51,8 +54,9 @@ class Gateway:
         self._checkpoints = checkpoints
         self._datasets = datasets
         self._outputs = outputs
+        self._secrets = secrets
         self._want_place = want_place
-        self._reports = Reports(context, checkpoints, outputs, want_place, succession)
+        self._reports = Reports(context, checkpoints, outputs, secrets.hidden, want_place, succession)
         self._asking: Counter[NodeId] = Counter()  # questions for work that wait here
         self._servers_known: tuple[float, list[str]] | None = None
 
@@ -133,6 +137,11 @@ class Gateway:
         """Questions for work that have no answer yet."""
         return self._asking.total()
 
+    @property
+    def connected(self) -> int:
+        """Nodes whose agents wait here."""
+        return len(self._asking)
+
     async def hung_up(self, key: str) -> None:
         """Who breaks off while it waits for work asks again at once, or its machine is gone: then the seller knows."""
         context, node_id = self._context, await self.authenticate(key)
@@ -183,6 +192,11 @@ class Gateway:
 
     async def whole(self, key: str, asked: left.OutputWhole) -> left.OutputFound:
         return await self._outputs.whole(await self.authenticate(key), asked)
+
+    async def secrets(self, key: str, asked: wire.SecretsAsked) -> wire.SecretsReply:
+        found = await self._secrets.deliver(await self.authenticate(key), asked.attempt_id)
+        values = {name: base64.b64encode(value.reveal()).decode() for name, value in found.items()}
+        return wire.SecretsReply(items=[wire.SecretValue(name=name, value=value) for name, value in values.items()])
 
     async def last_words(self, tree: TaskTree) -> bool:
         """Of ranks whose machines are gone. True: something is known now that was not before."""

@@ -10,7 +10,8 @@ from crucible.core.cycle import Placement, Purchase, Want, left, plan
 from crucible.core.scale import Course, is_elastic, most_nodes, resized, wanted_nodes
 from crucible.engine.context import Context
 from crucible.engine.past import past_of
-from crucible.engine.purchases import buy
+from crucible.engine.purchases import buy, funded
+from crucible.engine.purse import Purse
 from crucible.model.attempt import Attempt, AttemptGrown
 from crucible.model.change import changed
 from crucible.model.errors import NotFound, StaleVersion
@@ -43,14 +44,14 @@ class Growth:
             self._short[tree.task.id] = None
             self._want_place()
 
-    async def grow(self, offers: list[Offer], claim: Claim) -> list[Offer]:
+    async def grow(self, offers: list[Offer], purse: Purse, claim: Claim) -> list[Offer]:
         """Buys for those who are short; returns what is left on offer."""
         for task_id in list(self._short):
             if self._context.clock.monotonic() >= self._not_before.get(task_id, 0.0):
-                offers = await self._grow_one(task_id, offers, claim)
+                offers = await self._grow_one(task_id, offers, purse, claim)
         return offers
 
-    async def _grow_one(self, task_id: TaskId, offers: list[Offer], claim: Claim) -> list[Offer]:
+    async def _grow_one(self, task_id: TaskId, offers: list[Offer], purse: Purse, claim: Claim) -> list[Offer]:
         context = self._context
         try:
             tree = await context.store.tree(task_id)
@@ -65,10 +66,11 @@ class Growth:
         for nodes in range(missing, 0, -1):
             want = self._want(tree, attempt, nodes)
             made = plan([want], offers)
-            if made.placements:
+            if made.placements and await funded(context, purse, tree.job, made.placements[0]) is None:
                 check_plan(made, [want], offers)
                 await self._commit(tree, attempt, made.placements[0], want, claim)
                 return left(offers, made)
+        self._not_before[task_id] = context.clock.monotonic() + PAUSE_S
         return offers
 
     async def _missing(self, tree: TaskTree, attempt: Attempt) -> int:

@@ -2,12 +2,13 @@
 does not exist, and neither does what it left."""
 
 from crucible.core import datasets, outputs
+from crucible.core.rights import sees_job, sight
 from crucible.engine.context import Context
+from crucible.model.account import Principal
 from crucible.model.dataset import Dataset
 from crucible.model.errors import NotFound, UnknownInput
 from crucible.model.ids import Digest, JobId
 from crucible.model.outputs import Input, Output, output_named, tree_named
-from crucible.model.record import Principal, Role
 from crucible.model.spec import JobSpec
 from crucible.model.storage import parse
 
@@ -31,16 +32,15 @@ class Inputs:
         return self._of_output(name, await self._of_job(who, *named, field))
 
     async def _of_tree(self, who: Principal, name: str, digest: Digest, field: str) -> Input:
-        user_id = None if who.role is Role.ADMIN else who.user_id
-        left = await self._context.store.output_of_tree(digest, user_id)
+        left = await self._context.store.output_of_tree(digest, sight(who))
         if left is not None:
             return self._of_output(name, left)
         for one in await self._context.store.datasets():
             if one.digest == digest:
                 return _of_dataset(name, one)
         raise UnknownInput(
-            f"no job of yours has left the tree {digest[:12]}…, and no dataset has it; `crucible outputs ls JOB` says "
-            "what a job has left",
+            f"no job that you see has left the tree {digest[:12]}…, and no dataset has it; `crucible outputs ls JOB` "
+            "says what a job has left",
             field=field,
         )
 
@@ -50,7 +50,7 @@ class Inputs:
             job = await store.job(job_id)
         except NotFound:
             job = None
-        if job is None or (who.role is not Role.ADMIN and job.user_id != who.user_id):
+        if job is None or not sees_job(who, job):
             raise UnknownInput(f"there is no job {job_id}", field=field)
         left = await store.outputs(job.id, limit=2) if index is None else [await store.output(job.id, index)]
         if len(left) > 1:

@@ -29,7 +29,19 @@ class Keys:
 
     def address(self, right: str) -> str:
         """Of one object on this server's disk. `right` can be read by whoever has it, and changed by nobody."""
-        return self._sign("cro", base64.urlsafe_b64encode(right.encode()).decode().rstrip("="))
+        return self.ticket("cro", right)
+
+    def ticket(self, kind: str, text: str) -> str:
+        """Whoever has it can read `text`, and nobody can change it or use it for another kind."""
+        return self._sign(kind, base64.urlsafe_b64encode(text.encode()).decode().rstrip("="))
+
+    def text_of(self, kind: str, ticket: str) -> str:
+        sealed = self._open(kind, ticket)
+        return base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4)).decode()
+
+    def hidden(self, name: str) -> str:
+        """A secret that belongs to `name`; nothing of it need be kept."""
+        return hmac.new(self._secret, f"hidden.{name}".encode(), hashlib.sha256).hexdigest()
 
     def slot(self, attempt: AttemptId, number: int, rank: int, nonce: str) -> str:
         """The name of a place for a checkpoint; it shows whom it was given to. `nonce` is ten hex digits."""
@@ -50,8 +62,7 @@ class Keys:
         return AttemptId(self._open("cra", token))
 
     def right_of(self, token: str) -> str:
-        sealed = self._open("cro", token)
-        return base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4)).decode()
+        return self.text_of("cro", token)
 
     def _sign(self, kind: str, name: str) -> str:
         mac = hmac.new(self._secret, f"{kind}.{name}".encode(), hashlib.sha256)

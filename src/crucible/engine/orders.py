@@ -143,6 +143,8 @@ class OrderReconciler:
             if seen is not None:
                 news = leases.decide(lease, seen, now, context.policy, seller.facts)
                 changes += changed(lease, news, leases.evolve)[1]
+        if answer.error is not None:
+            context.vitals.refused(f"{seller.name}/{seller.region}", answer.error.code)
         if changes:
             records = self._cooldowns(order, answer, seller)
             await context.store.commit(changes, records, label="order.answer", claim=claim)

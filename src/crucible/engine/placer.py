@@ -11,9 +11,11 @@ from datetime import timedelta
 
 from crucible.core import job as jobs
 from crucible.core import task as tasks
+from crucible.core.budget_words import waits
 from crucible.core.check import check_plan
 from crucible.core.cycle import (
     Placement,
+    Plan,
     Purchase,
     Shape,
     Unplaced,
@@ -25,17 +27,21 @@ from crucible.core.cycle import (
     shape,
     within,
     within_quotas,
+    without,
 )
 from crucible.core.lives import mean_life_s
 from crucible.core.relaunch import Relaunch, remaining, said
 from crucible.core.scale import is_elastic, resized, sizes
 from crucible.core.step import held_leases
+from crucible.core.waiting import Waits, kind_of
 from crucible.engine.context import Context
-from crucible.engine.crews import CrewDesk, Prepare
+from crucible.engine.crews import CrewDesk, End, Prepare
 from crucible.engine.growth import Growth
+from crucible.engine.metrics import CYCLE, REJECTIONS
 from crucible.engine.past import past_of
 from crucible.engine.planner import Planner, purchase_of
-from crucible.engine.purchases import Bought, allocated, buy
+from crucible.engine.purchases import Bought, allocated, buy, funded
+from crucible.engine.purse import Purse
 from crucible.engine.shelf import Shelf
 from crucible.model.attempt import Attempt, AttemptCreated
 from crucible.model.change import Change, born, changed
@@ -77,9 +83,19 @@ class Ask:
 
 
 class Placer:
-    def __init__(self, context: Context, shelf: Shelf, planner: Planner, crews: CrewDesk, prepare: Prepare) -> None:
-        """`prepare` says what tasks are given that were made before anybody knew."""
+    def __init__(
+        self,
+        context: Context,
+        shelf: Shelf,
+        planner: Planner,
+        crews: CrewDesk,
+        prepare: Prepare,
+        end: End,
+    ) -> None:
+        """`prepare` says what tasks are given that were made before anybody knew; `end` hears of jobs that a budget
+        will never pay for."""
         self._context = context
+        self._end = end
         self._prepare = prepare
         self._crews = crews
         self._shelf = shelf
@@ -90,14 +106,18 @@ class Placer:
         self._misfits: set[TaskId] = set()  # fit on nothing of what was left on offer
         self._left: list[Offer] = []
         self._look_at_all_at = context.clock.monotonic()
+        self._took = context.meter.histogram(CYCLE)
+        self._rejected = {kind: context.meter.counter(REJECTIONS, kind) for kind in Waits}
 
     def want(self) -> None:
         self._news.set()
 
     async def run(self) -> None:
         context = self._context
+        every_s = context.policy.capacity_retry.total_seconds()
         while True:
-            await context.clock.wait(self._news, context.policy.capacity_retry.total_seconds())
+            context.vitals.beat("placing", every_s)
+            await context.clock.wait(self._news, every_s)
             self._news.clear()
             began = context.clock.monotonic()
             claim = await context.store.claim("cycle", context.server_id, context.claim_ttl)
@@ -110,20 +130,21 @@ class Placer:
             finally:
                 await context.store.release(claim)
             took = context.clock.monotonic() - began
+            self._took(took)
             await context.clock.sleep(min(max(REST_S, REST_PER_WORK * took), REST_MAX_S))
 
     async def cycle(self, claim: Claim) -> None:
         """In the order of their turn, until nobody is left who might fit."""
         context, offers = self._context, await self._shelf.on_sale()
         self._recall(offers)
-        looked_at, is_more = set(self._misfits), True
+        looked_at, is_more, purse = set(self._misfits), True, Purse(context)
         while is_more:
             trees = await context.store.waiting(context.clock.now(), BATCH, without=looked_at)
             looked_at.update(tree.task.id for tree in trees)
-            offers = await self._place(await self._admitted(trees), offers, claim)
+            offers = await self._place(await self._admitted(trees), offers, purse, claim)
             is_more = len(trees) == BATCH
-        offers = await self._crews.cycle(offers, claim)
-        self._left = await self.growth.grow(offers, claim)
+        offers = await self._crews.cycle(offers, purse, claim)
+        self._left = await self.growth.grow(offers, purse, claim)
 
     async def _admitted(self, trees: Sequence[TaskTree]) -> Sequence[TaskTree]:
         """Without those of whose job as many run as may at a time."""
@@ -141,17 +162,32 @@ class Placer:
             self._misfits.clear()
             self._look_at_all_at = now + LOOK_AT_ALL.total_seconds()
 
-    async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], claim: Claim) -> list[Offer]:
+    async def _place(self, trees: Sequence[TaskTree], offers: list[Offer], purse: Purse, claim: Claim) -> list[Offer]:
         """Returns what is left."""
         by_task = {tree.task.id: tree for tree in trees}
         asks = {tree.task.id: await self._ask_of(tree, offers) for tree in trees}
         wants = [ask.want for ask in asks.values()]
         made = within_quotas(plan(wants, offers), self._planner.quotas)
         check_plan(made, wants, offers)
+        made = without(made, await self._unfunded(made, by_task, purse, claim))
         for placement in made.placements:
             await self._commit(by_task[placement.task_id], placement, asks[placement.task_id], claim)
         await self._explain(by_task, made.unplaced, claim)
         return left(offers, made)
+
+    async def _unfunded(
+        self, made: Plan, by_task: dict[TaskId, TaskTree], purse: Purse, claim: Claim
+    ) -> dict[TaskId, str]:
+        """Purchases that a budget cannot pay for, and why. One that never could may be meant to end the job."""
+        found: dict[TaskId, str] = {}
+        for placement in made.placements:
+            job = by_task[placement.task_id].job
+            short = await funded(self._context, purse, job, placement)
+            if short is not None:
+                found[placement.task_id] = waits(short)
+                if short.is_final and not short.budget.pauses:
+                    await self._end(short, job.id, claim)
+        return found
 
     async def _ask_of(self, tree: TaskTree, offers: Sequence[Offer]) -> Ask:
         spec, held = self._context.spec_of(tree.job), held_leases(tree)
@@ -255,6 +291,7 @@ class Placer:
         """All at once: whoever changed meanwhile is looked at again together with the others."""
         changes: list[Change] = []
         for miss in unplaced:
+            self._rejected[kind_of(miss.reason, has_run=False)](1)
             changes += self._explained(by_task[miss.task_id], miss.reason)
         try:
             if changes:

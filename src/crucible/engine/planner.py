@@ -20,6 +20,7 @@ from crucible.core.flow.proposal import FlowPlan
 from crucible.core.flow.steps import flow_of
 from crucible.core.lives import learned
 from crucible.core.offers import Listing, OfferTable, make_table, with_live
+from crucible.core.overheads import with_starts
 from crucible.core.overlay import with_prices
 from crucible.core.perf import SpeedBook, make_book
 from crucible.core.plan import Question
@@ -96,7 +97,7 @@ class Planner:
         self._telemetry = telemetry
         self._quotas = quotas
         self._lives = Lives(context)
-        self._priced: tuple[int, Sequence[SpotLives], OfferTable] | None = None
+        self._priced: tuple[int, Sequence[SpotLives], Mapping[str, float], OfferTable] | None = None
         self._live: Live | None = None
         self._answers: Answers | None = None
 
@@ -123,13 +124,15 @@ class Planner:
         return in_use(quotas, held, table)
 
     async def _learned(self) -> OfferTable:
-        """What is shipped, with the newest prices and what machines lived through."""
+        """What is shipped, with the newest prices, what machines lived through, and how long they take beside the
+        work."""
         (version, prices), lives = await self._overlay(), await self._lives.known()
-        if self._priced is None or (version, lives) != self._priced[:2]:
-            shipped = self._knowledge.table
+        shipped = self._knowledge.table
+        starts = await self._telemetry.starts(shipped)
+        if self._priced is None or (version, lives, starts) != self._priced[:3]:
             table = learned(with_prices(shipped, prices) if version else shipped, lives)
-            self._priced, self._live = (version, lives, table), None
-        return self._priced[2]
+            self._priced, self._live = (version, lives, starts, with_starts(table, starts)), None
+        return self._priced[3]
 
     @property
     def quotas(self) -> tuple[Quota, ...]:
@@ -191,6 +194,14 @@ class Planner:
         began = self._context.clock.cpu()
         made = self._propose(spec, strategy, table, book, self._context.clock.now())
         return made, (self._context.clock.cpu() - began) * 1000
+
+    async def best_in(self, spec: JobSpec, strategy: Strategy, places: frozenset[str]) -> Candidate | None:
+        """The best way to run it, were machines bought in these places only."""
+        table, book = await self.table(), await self._telemetry.book()
+        question = replace(self._question(spec, strategy, self._context.clock.now()), enabled=places)
+        made = plan.propose(question, table, book)
+        check_proposal(made, spec, question.now)
+        return made.runnable
 
     async def flow(
         self, spec: JobSpec, jobs: Sequence[JobSpec], strategy: Strategy | None = None
@@ -266,7 +277,7 @@ class Planner:
         way = made.runnable or ask(spec, None, answers.table.emptied).runnable
         cpu_ms = (self._context.clock.cpu() - began) * 1000
         expected = None if way is None else prediction.expected(spec, way, answers.table, self._telemetry.shipped())
-        return Planned(json.dumps(encode(plan_view(made, now, cpu_ms, self.dead_man(made)))), expected)
+        return Planned(json.dumps(encode(plan_view(made, now, cpu_ms, self.dead_man(made)))), expected, way=way)
 
     def _ask(self, spec: JobSpec, strategy: Strategy | None, answers: Answers) -> Proposal:
         return self._propose(spec, strategy, answers.table, answers.book, answers.now)
@@ -305,6 +316,7 @@ def offer_of(listing: Listing) -> Offer:
         memory_gib=listing.memory_gib,
         price_per_hour=listing.price or MicroUsd(0),
         is_spot=listing.market is Market.SPOT,
+        on_demand_per_hour=listing.on_demand,
     )
 
 

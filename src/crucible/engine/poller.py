@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from crucible.core import lease as leases
+from crucible.core import places
 from crucible.core.cooling import is_news, rests
+from crucible.core.notices import leak
 from crucible.core.step import retire
 from crucible.engine.accounts import Accounts
 from crucible.engine.consoles import Consoles
 from crucible.engine.context import Context, listing_of, log
+from crucible.engine.telling import NOTICES
 from crucible.model.change import Change, changed
 from crucible.model.errors import ProviderError, StaleClaim, StaleVersion
+from crucible.model.health import PlaceHealth
 from crucible.model.ids import LeaseId, MachineId, NodeId, TaskId
 from crucible.model.lease import Lease, LeasePhase, Machine, MachineState, Order
 from crucible.model.ledger import Cooldown
@@ -34,6 +38,8 @@ REST_PER_LOOK = 5
 # server, or found the row still claimed by a dead one.
 LOOK_AT_ALL_S = 10.0
 STRANDED_BATCH = 1000
+# That a seller answers is written so often; that it does not any more, at once.
+PLACE_EVERY = timedelta(minutes=1)
 # A machine without an owner is removed when it has been seen so often: once may be a race.
 STRAY_SIGHTINGS = 2
 TIDY_EVERY_S = 10.0  # as often as a calm seller is looked at first: what is attached to nothing costs little
@@ -44,16 +50,19 @@ class Poller:
         self._context = context
         self._want_place = want_place
         self._seller = seller
-        self._name = f"{seller.name}/{seller.region}"
+        self.name = f"{seller.name}/{seller.region}"
         self._busy_s = seller.facts.poll_every.total_seconds()
         self._accounts = Accounts(context, seller)
         self._consoles = Consoles(context, seller)
         self._looks = 0
         self._absences: dict[LeaseId, int] = {}  # listings in a row without its machine, since that is overdue
         self._strays: dict[MachineId, int] = {}
+        self._removed: set[MachineId] = set()  # of those, told to go
         self._leftovers: dict[str, int] = {}
         self._tidies_at = 0.0  # monotonic; what was seen once is looked for again at once
         self._looked_at_all: float | None = None
+        self._place: PlaceHealth | None = None  # as it was last written
+        self._told_removed = 0  # of the machines that nobody owned
         self._nodes: dict[NodeId, TaskId] = {}  # those that this server looks after
         self._listened_to_all: float = 0.0
 
@@ -62,27 +71,62 @@ class Poller:
         context, name = self._context, listing_of(self._seller.name, self._seller.region)
         while True:
             seen = context.hub.counter(name)
-            claim = await context.store.claim(f"poll:{self._name}", context.server_id, context.claim_ttl)
+            claim = await context.store.claim(f"poll:{self.name}", context.server_id, context.claim_ttl)
             wait, began = FIRST_CALM_S, context.clock.monotonic()
             if claim is None:
-                self._nodes = {}  # another server looks after them
+                self._nodes, self._place = {}, None  # another server looks after them
             else:
                 try:
                     wait = await self.sweep()
                 except (ProviderError, TimeoutError, OSError, StaleVersion) as error:
-                    log.warning("%s cannot be looked through: %s", self._name, error)
+                    log.warning("%s cannot be looked through: %s", self.name, error)
+                    context.vitals.count("sweeps_cut_short", place=self.name)
                 finally:
+                    await self._record_place(claim)
                     await context.store.release(claim)
             took = context.clock.monotonic() - began
             rest = max(self._busy_s, min(REST_PER_LOOK * took, FIRST_CALM_S))
+            context.vitals.beat(f"polling {self.name}", max(wait, rest))
             await context.clock.sleep(rest)
             await context.hub.wait(name, seen, wait - rest)
+
+    async def _record_place(self, claim: Claim) -> None:
+        """How the seller is, for every server and for whoever must hear of it."""
+        context, seen = self._context, self._context.vitals.place(self.name)
+        now, known = context.clock.now(), await self._known_place()
+        if seen.error is not None:
+            after, notice = places.failed(known, now, seen.error, context.policy.provider_patience)
+        elif seen.last_good_at is not None:
+            new, self._told_removed = seen.removed - self._told_removed, seen.removed
+            after, notice = places.listed(
+                known, now, latency_s=seen.latency_s or 0.0, machines=seen.machines, removed=new
+            )
+        else:
+            return
+        if places.is_worth_writing(known, after, PLACE_EVERY) or known.last_good_at is None:
+            try:
+                await context.store.commit(
+                    (), [after, *([] if notice is None else [notice])], label="place", claim=claim
+                )
+            except StaleClaim:
+                return
+            self._place = after
+
+    async def _known_place(self) -> PlaceHealth:
+        if self._place is None:
+            nothing = PlaceHealth(
+                provider=self._seller.name, region=self._seller.region, looked_at=self._context.clock.now()
+            )
+            found = await self._context.store.place_healths()
+            self._place = next((one for one in found if one.name == self.name), nothing)
+        return self._place
 
     async def listen(self) -> None:
         """For ever: wakes the tasks whose nodes have fallen silent, whether the seller answers or not; asks the seller
         when one falls behind."""
         every_s = self._context.policy.report_every.total_seconds()
         while True:
+            self._context.vitals.beat(f"listening {self.name}", every_s)
             await self._context.clock.sleep(every_s)
             for task_id in self._silent():
                 self._context.wakes.wake("task", task_id)
@@ -111,7 +155,7 @@ class Poller:
         self._looks += 1
         context.failpoint("list.before")
         began = context.clock.now()
-        machines = await context.clock.wait_for(self._seller.machines(), LIST_TIMEOUT_S)
+        machines = await self._listed()
         context.failpoint("list.after")
         open_leases = await context.store.open_leases(provider, region)
         orders = await context.store.open_orders(provider, region)
@@ -126,6 +170,17 @@ class Poller:
         if moving:
             return self._busy_s
         return FIRST_CALM_S if self._looks <= FIRST_LOOKS or self._seller.facts.counts_stock else CALM_S
+
+    async def _listed(self) -> Sequence[Machine]:
+        clock, vitals = self._context.clock, self._context.vitals
+        began = clock.monotonic()
+        try:
+            machines = await clock.wait_for(self._seller.machines(), LIST_TIMEOUT_S)
+        except (ProviderError, TimeoutError, OSError) as error:
+            vitals.unlisted(self.name, error)
+            raise
+        vitals.listed(self.name, clock.monotonic() - began, len(machines))
+        return machines
 
     async def _observe(self, open_leases: Sequence[Lease], machines: Sequence[Machine]) -> set[MachineId]:
         by_id = {m.id: m for m in machines}
@@ -247,6 +302,7 @@ class Poller:
 
     async def _reap(self, strays: Sequence[Machine]) -> None:
         self._strays = {machine.id: self._strays.get(machine.id, 0) + 1 for machine in strays}
+        self._removed &= self._strays.keys()
         self._context.failpoint("reap.before")
         for machine in strays:
             if self._strays[machine.id] >= STRAY_SIGHTINGS:
@@ -257,8 +313,14 @@ class Poller:
         """One that cannot be removed now keeps nobody else, and is said once."""
         if is_first:
             log.warning("removing machine %s of order %s: no lease owns it", machine.id, machine.order_id)
+            found = leak(self._seller.name, self._seller.region, machine, self._context.clock.now())
+            await self._context.store.commit([], [found], label="notice.leak")
+            self._context.hub.notify(NOTICES)
         try:
             await self._context.clock.wait_for(self._seller.delete(machine.id), LIST_TIMEOUT_S)
+            if machine.id not in self._removed:
+                self._removed.add(machine.id)
+                self._context.vitals.removed(self.name)
         except (ProviderError, TimeoutError, OSError) as error:
             if is_first:
                 log.warning("machine %s cannot be removed yet: %s", machine.id, error)

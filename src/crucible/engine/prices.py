@@ -3,7 +3,7 @@ and whoever plans reads it as one list. A source that fails never keeps the othe
 stays."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -34,6 +34,10 @@ Facts = Mapping[tuple[str, str, str], PriceFacts]
 
 def no_facts() -> Facts:
     return {}
+
+
+async def nobody_waits() -> None:
+    """For those who are told of no refresh."""
 
 
 class PriceBook:
@@ -99,12 +103,19 @@ class PriceRefresher:
     """Where two sources tell a price of the same thing, the one that stands first in `sources` is believed."""
 
     def __init__(
-        self, context: Context, sources: Sequence[Prices], book: PriceBook, facts: Callable[[], Facts] = no_facts
+        self,
+        context: Context,
+        sources: Sequence[Prices],
+        book: PriceBook,
+        facts: Callable[[], Facts] = no_facts,
+        refreshed: Callable[[], Awaitable[None]] = nobody_waits,
     ) -> None:
+        """`refreshed` is called after every round."""
         self._context = context
         self._sources = sources
         self._book = book
         self._facts = facts
+        self._refreshed = refreshed
         self._turn = asyncio.Lock()
         self._begun = 0
         self._last: tuple[int, Sequence[Refreshed]] = (0, ())  # the number of the last round that ended, and its answer
@@ -124,7 +135,9 @@ class PriceRefresher:
             claim = await context.store.claim("prices", context.server_id, self.every)
             if claim is not None:
                 await self.refresh()
-            await context.clock.sleep(self.every.total_seconds() if claim is not None else LOOK_S)
+            rest_s = self.every.total_seconds() if claim is not None else LOOK_S
+            context.vitals.beat("prices", rest_s)
+            await context.clock.sleep(rest_s)
 
     async def refresh(self, timeout_s: float = TIMEOUT_S) -> Sequence[Refreshed]:
         """A round that begins after this was asked: an older one may have missed what has changed. Whoever asks during
@@ -150,6 +163,7 @@ class PriceRefresher:
             before = [one.name for one in self._sources[: len(done)]]
             done.append(await self._keep(source.name, answer, facts, before))
         self._book.expire()
+        await self._refreshed()
         return done
 
     async def _forget_others(self) -> None:

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crucible.core import job as jobs
+from crucible.core.billables import price_of
+from crucible.core.budget import Shortage
 from crucible.core.cycle import Placement
 from crucible.engine.context import Context
+from crucible.engine.purse import Purse
 from crucible.model.change import Change, born, changed
 from crucible.model.errors import InvariantBroken
 from crucible.model.ids import AttemptId, LeaseId, OrderId
@@ -28,6 +31,17 @@ class Bought:
     @property
     def leases(self) -> tuple[LeaseId, ...]:
         return tuple(change.after.id for change in self.changes if isinstance(change.after, Lease))
+
+
+async def funded(context: Context, purse: Purse, job: Job, placement: Placement) -> Shortage | None:
+    """Before anything is written: whether every budget of the job can pay for it, to the end that it may come to."""
+    offer = placement.offer
+    if offer is None or not placement.count:
+        return None
+    facts = context.seller(offer.target).facts
+    most = offer.on_demand_per_hour if offer.is_spot else None
+    price = price_of(placement.count, offer.price_per_hour, most, facts, context.policy)
+    return await purse.pay(job, price)
 
 
 def buy(
@@ -53,6 +67,8 @@ def buy(
         created_at=now,
         deadline_at=now + context.policy.order_limit,
         hazard_per_hour=hazard_per_hour,
+        gpu=offer.gpu,
+        on_demand_per_hour=offer.on_demand_per_hour if offer.is_spot else offer.price_per_hour,
     )
     leases = [lease_of(context, order, index) for index in range(placement.count)]
     changes = [born(order, OrderPlaced(now)), *(born(lease, LeaseRequested(now)) for lease in leases)]

@@ -30,8 +30,9 @@ class QuotaBook:
 
     async def run(self) -> None:
         while True:
-            is_whole = await self.ask()
-            await self._context.clock.sleep((EVERY if is_whole else AGAIN).total_seconds())
+            rest_s = (EVERY if await self.ask() else AGAIN).total_seconds()
+            self._context.vitals.beat("quotas", rest_s)
+            await self._context.clock.sleep(rest_s)
 
     async def ask(self) -> bool:
         """Whether all who can tell have. One that fails keeps nobody else waiting."""

@@ -2,8 +2,9 @@
 follows from them is recorded; what is only heard (beats, progress) is written late and together."""
 
 import asyncio
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -18,6 +19,7 @@ from crucible.engine.crews import Succession
 from crucible.engine.outputs import Outputs
 from crucible.engine.progress import ProgressBook, Whose, course_of
 from crucible.engine.stored import Place
+from crucible.engine.usage import UsageBook, Whence
 from crucible.model.attempt import Attempt, AttemptEvent, RankState
 from crucible.model.change import changed
 from crucible.model.errors import Conflict, Forbidden, NotFound, StaleVersion
@@ -32,8 +34,10 @@ from crucible.ports.streams import LogLine, MetricPoint
 from crucible.wire import agent as wire
 
 TRIES = 10
+MAX_NAME = 100  # of a figure
 REMEMBERED = 20_000
 
+Hide = Callable[[JobId, Sequence[str]], Awaitable[Sequence[str]]]
 Succeed = Callable[[TaskTree, Attempt | None], AbstractAsyncContextManager[Succession]]
 
 K = TypeVar("K")
@@ -83,14 +87,17 @@ class Reports:
         context: Context,
         checkpoints: Checkpoints,
         outputs: Outputs,
+        hidden: Hide,
         want_place: Callable[[], None],
         succession: Succeed,
     ) -> None:
-        """`want_place` hears that a seat is free which `succession` had nobody for."""
+        """`hidden` takes a job's secrets out of words about it; `want_place` hears that a seat is free which
+        `succession` had nobody for."""
         self._succession = succession
         self._context = context
         self._checkpoints = checkpoints
         self._outputs = outputs
+        self._hidden = hidden
         self._want_place = want_place
         self._nodes: OrderedDict[NodeId, Here] = OrderedDict()
         self._homes: OrderedDict[tuple[NodeId, str], Home] = OrderedDict()
@@ -99,10 +106,13 @@ class Reports:
         self._shards: OrderedDict[tuple[str, int, int], dict[int, wire.CheckpointReport]] = OrderedDict()
         self._beats: dict[NodeId, Beat] = {}
         self._progress = ProgressBook(context)
+        self._usage = UsageBook(context)
 
     async def take(self, node_id: NodeId, report: wire.Report) -> list[wire.StreamAck]:
         here = await self._here(node_id)
+        self._context.vitals.count("reports")
         self.heard(node_id, report.usage)
+        self._sample(here, report)
         acks = [await self._streams(here, batch) for batch in report.streams]
         for item in report.progress:
             await self._progress.note_progress((await self._home(here, item.attempt_id)).whose, item)
@@ -119,15 +129,27 @@ class Reports:
         return acks
 
     def heard(self, node_id: NodeId, usage: Mapping[str, float] | None = None) -> None:
+        now = self._context.clock.now()
         self._context.heard_at[node_id] = self._context.clock.monotonic()
-        self._beats[node_id] = Beat(node_id=node_id, at=self._context.clock.now(), usage=usage or {})
+        known = self._beats.get(node_id)
+        figures = finite(usage, now.timestamp()) if usage else known.usage if known is not None else {}
+        self._beats[node_id] = Beat(node_id=node_id, at=now, usage=figures)
 
     async def flush(self) -> None:
         """One transaction, however many nodes spoke."""
+        await self._usage.flush()
         beats, progress = list(self._beats.values()), self._progress.news()
         self._beats = {}
         if beats or progress:
             await self._context.store.heard(beats, progress)
+
+    def _sample(self, here: Here, report: wire.Report) -> None:
+        """Named after the first rank that runs there. A machine of many tasks is sampled as one of its crew."""
+        whence = Whence(here.lease.task_id, 0, here.lease.index)
+        home = self._homes.get((here.node_id, report.ranks[0].attempt_id)) if report.ranks else None
+        if home is not None and home.task_id == here.lease.task_id:
+            whence = Whence(home.task_id, home.number, min(one.rank for one in report.ranks))
+        self._usage.note(here.node_id, whence, self._beats[here.node_id].usage)
 
     # --- whose words these are ----------------------------------------------------------------------
 
@@ -217,16 +239,17 @@ class Reports:
         return report.state != "starting" and self._told.get((report.attempt_id, report.rank)) != report
 
     async def _heard_of(self, home: Home, report: wire.RankReport) -> None:
+        said = await self._hidden(home.job_id, [report.reason or "", *report.last_lines])
         seen = attempts.RankReported(
             rank=report.rank,
             generation=report.generation,
             state=RankState(report.state),
             exit_code=report.exit_code,
             signal=report.signal,
-            reason=report.reason,
+            reason=None if report.reason is None else said[0],
             timed_out=report.timed_out,
             evicted=report.evicted,
-            last_lines=tuple(report.last_lines),
+            last_lines=tuple(said[1:]),
             is_checkpointing=report.is_checkpointing,
             outputs=None if report.outputs is None else Digest(report.outputs),
         )
@@ -416,6 +439,13 @@ class Reports:
 def apart(records: Sequence[Beside]) -> Sequence[Beside]:
     """Without what counts only together with the exit that it belongs to."""
     return [record for record in records if not isinstance(record, Output)]
+
+
+def finite(usage: Mapping[str, float], now_s: float) -> dict[str, float]:
+    """Figures that are numbers. What the node's clock says becomes how far it is ahead."""
+    figures = {name[:MAX_NAME]: value for name, value in usage.items() if math.isfinite(value)}
+    clock_s = figures.pop("clock_s", None)
+    return figures if clock_s is None else {**figures, "clock_ahead_s": round(clock_s - now_s, 3)}
 
 
 def numbers(values: dict[str, float | None]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from crucible.model.errors import Conflict, StorageFailed
 from crucible.model.ids import JobId
 from crucible.model.job import Job
 from crucible.model.shards import Shard, Shards, ShardState, ShardTally
+from crucible.model.spec import SHARDED
 from crucible.model.units import MicroUsd
 
 PAGE = 1000
@@ -42,8 +43,8 @@ class ShardOutputs:
 
     async def progress(self, job: Job, cost: MicroUsd) -> core.ShardProgress | None:
         """None: it works on no items."""
-        if self._context.spec_of(job).shards is None:
-            return None
+        if job.job_type not in SHARDED or self._context.spec_of(job).shards is None:
+            return None  # most are told by their type: no old spec is read again for a look at its job
         now, tally = self._context.clock.now(), await self._tally(job)
         return core.progress(tally, job.started_at, job.finished_at, cost, now)
 

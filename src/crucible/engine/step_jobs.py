@@ -17,6 +17,8 @@ from crucible.model.dataset import Pin
 from crucible.model.errors import InvalidRequest, NotFound, PlatformError, StaleVersion
 from crucible.model.ids import Digest, JobId
 from crucible.model.job import Job
+from crucible.model.record import Record
+from crucible.model.retention import Source
 from crucible.model.spec import JobSpec, Step
 from crucible.model.task import Task, TaskAdvanced, TaskEnded, TaskEvent, TaskGiven, TaskPhase, Verdict
 from crucible.model.units import MicroUsd, usd
@@ -114,7 +116,8 @@ class StepJobs:
             metrics=came.metrics if came else {},
             outputs=came.outputs if came else None,
         )
-        await self._record(task, (TaskGiven(now, {**params_of(task), "job": job_id}), ended))
+        has_its = Source(source=job_id, job_id=task.job_id)
+        await self._record(task, (TaskGiven(now, {**params_of(task), "job": job_id}), ended), (has_its,))
 
     # --- money ------------------------------------------------------------------------------------------------
 
@@ -128,8 +131,8 @@ class StepJobs:
             raise InvalidRequest(f"the workflow has spent its budget of ${usd(job.budget_microusd):.2f}")
         return {"constraints": {"budget": usd(left)}}
 
-    async def _record(self, task: Task, events: Sequence[TaskEvent]) -> None:
-        await self._context.store.commit(changed(task, events, tasks.evolve)[1], label="workflow.begin")
+    async def _record(self, task: Task, events: Sequence[TaskEvent], records: Sequence[Record] = ()) -> None:
+        await self._context.store.commit(changed(task, events, tasks.evolve)[1], records, label="workflow.begin")
 
 
 def params_of(task: Task) -> Mapping[str, Any]:

@@ -53,6 +53,7 @@ class Sweeps:
 
     async def run(self) -> None:
         while True:
+            self._context.vitals.beat("sweeps", LOOK_S)
             await self._context.clock.sleep(LOOK_S)
             found = await self._context.store.sweeping()
             self._known = {job_id: self._known.get(job_id, Known()) for job_id in found}

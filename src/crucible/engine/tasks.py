@@ -7,6 +7,7 @@ from crucible.core import job as jobs
 from crucible.core import task as tasks
 from crucible.core.checkpoint import is_given_up
 from crucible.core.cooling import rests
+from crucible.core.notices import failure
 from crucible.core.outputs import artifact_of
 from crucible.core.shards import fate
 from crucible.core.step import advance
@@ -15,6 +16,7 @@ from crucible.engine.context import Context
 from crucible.engine.crews import CrewDesk
 from crucible.engine.sweeps import Sweeps
 from crucible.engine.telemetry import Telemetry
+from crucible.engine.telling import NOTICES
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change, changed
 from crucible.model.errors import StaleClaim, StaleVersion
@@ -127,10 +129,11 @@ class JobReconciler:
         if not changes:
             return
         try:
-            await store.commit(changes, await self._left_behind(after), label="job.status")
+            await store.commit(changes, [*await self._left_behind(after), *failure(after)], label="job.status")
         except StaleVersion:
             self._context.wakes.wake("job", job_id)
         if after.status.is_terminal:
+            self._context.hub.notify(NOTICES)
             self._context.tidy_later(job_id)
             for task_id in await store.tasks_at_work(job_id):
                 self._context.wakes.wake("task", task_id)  # its crews

@@ -1,16 +1,19 @@
 """What jobs took flows back: the end of a job is written beside what was expected of it, and plans are made with a book
 of speeds that knows the newest of them. What the rows mean is decided in `core.telemetry`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from crucible.core import prediction
-from crucible.core.costs import so_far
+from crucible.core.costs import moved_for, so_far
+from crucible.core.offers import OfferTable
+from crucible.core.overheads import believed, overhead_of, starts_of
 from crucible.core.speeds import SpeedBook
 from crucible.core.telemetry import factors_of, observation_of
 from crucible.engine.context import Context
 from crucible.model.job import Job, JobStatus
 from crucible.model.record import Prediction
+from crucible.model.units import MicroUsd
 from crucible.ports.store import PredictionQuery
 
 # The newest so many jobs teach; an older one weighs little beside them.
@@ -27,6 +30,8 @@ class Telemetry:
         self._book: SpeedBook | None = None
         self._looked_at = 0.0
         self._has_news = False
+        self._starts: Mapping[str, float] = {}
+        self._starts_at: float | None = None
 
     async def book(self) -> SpeedBook:
         """The shipped speeds with what past jobs say of them; the same object until they say something else."""
@@ -46,8 +51,29 @@ class Telemetry:
             self._context.clock.now(),
         )
         usages = await store.job_usages(job.id)
-        charged = so_far(usages, now) if usages else None
-        return prediction.came_of(job, attempts, leases, await store.progress(job.id), now, charged)
+        charged = so_far(usages, now) + moved_for(await store.job_postings(job.id)) if usages else None
+        paid_h = prediction.paid_hours(usages, job.selected_count or 1, now)
+        return prediction.came_of(
+            job,
+            attempts,
+            leases,
+            await store.progress(job.id),
+            now,
+            None if charged is None else MicroUsd(charged),
+            paid_h,
+        )
+
+    async def starts(self, shipped: OfferTable) -> Mapping[str, float]:
+        """How long machines of each provider are paid for beside the work, in hours; the same object until past jobs
+        say something else."""
+        now = self._context.clock.monotonic()
+        if self._starts_at is None or now - self._starts_at >= LOOK_AGAIN_S:
+            self._starts_at = now
+            done = await self._context.store.predictions(PredictionQuery(status=JobStatus.COMPLETED, limit=LEARNT_FROM))
+            seen = [one for row in done if (one := overhead_of(row)) is not None]
+            found = starts_of(seen, believed(shipped), whole_day(self._context.clock.now()))
+            self._starts = self._starts if found == self._starts else found
+        return self._starts
 
     def _is_due(self) -> bool:
         age = self._context.clock.monotonic() - self._looked_at

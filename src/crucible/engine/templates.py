@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from crucible import spec as specs
+from crucible.core.auditing import by
+from crucible.core.rights import is_admin
 from crucible.engine.context import Context
+from crucible.model.account import Principal
 from crucible.model.errors import Conflict, InvalidSpec, NotFound
 from crucible.model.ids import Digest, UserId
-from crucible.model.record import Principal, Role
 from crucible.model.template import StoredTemplate
 from crucible.ports.blobs import Blobs
 from crucible.ports.templates import ShippedTemplate
@@ -62,13 +64,16 @@ class Templates:
             raise Conflict(f"{template.name} is a template that comes with Crucible; choose another name")
         if all(parameter.default is not None for parameter in template.parameters):
             fill(template, {})
-        new = StoredTemplate(name=template.name, user_id=who.user_id, body=body, created_at=self._context.clock.now())
-        return view(await self._context.store.save_template(new, by=limited_to(who)))
+        now = self._context.clock.now()
+        new = StoredTemplate(name=template.name, user_id=who.user_id, body=body, created_at=now)
+        entry = by(who, now, "template.save", f"template:{new.name}")
+        return view(await self._context.store.save_template(new, by=limited_to(who), audit=entry))
 
     async def remove(self, who: Principal, name: str) -> None:
         if name in self._shipped:
             raise Conflict(f"{name} comes with Crucible and stays")
-        if not await self._context.store.remove_template(name, by=limited_to(who)):
+        entry = by(who, self._context.clock.now(), "template.remove", f"template:{name}")
+        if not await self._context.store.remove_template(name, by=limited_to(who), audit=entry):
             raise NotFound(f"there is no template {name}; `crucible template ls` lists them")
 
     async def fill(self, name: str, given: Mapping[str, Any]) -> str:
@@ -118,7 +123,7 @@ def readable(found: TemplateView) -> Template:
 
 def limited_to(who: Principal) -> UserId | None:
     """Whose templates somebody may change; None: everybody's."""
-    return None if who.role is Role.ADMIN else who.user_id
+    return None if is_admin(who) else who.user_id
 
 
 async def whole(content: bytes) -> AsyncIterator[bytes]:

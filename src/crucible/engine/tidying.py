@@ -59,6 +59,7 @@ class Tidier:
             seen = context.hub.counter("tidy")
             self._take_wishes()
             wait = self._due[0][0] - context.clock.monotonic() if self._due else TROUBLE_S
+            context.vitals.beat("tidying", max(wait, 0.0))
             if wait > 0:
                 await context.hub.wait("tidy", seen, wait)
                 continue
@@ -156,7 +157,10 @@ class Tidier:
         for _ in range(MAX_CHAIN):
             if origin is None:
                 break
-            earlier = await self._context.store.job(origin)
+            try:
+                earlier = await self._context.store.job(origin)
+            except NotFound:
+                break  # it was removed: what it saved belongs to nobody any more
             if earlier.lineage == job.lineage:
                 found += await self._context.store.task_attempts(earlier.id, index)
             origin = earlier.origin

@@ -52,5 +52,9 @@ class Wakes:
             self.wake(key.kind, key.id)
 
     @property
+    def waiting(self) -> int:
+        return len(self._queued)
+
+    @property
     def is_idle(self) -> bool:
         return not self._queued and not self._busy

@@ -1,8 +1,11 @@
 """What one node should be doing now, derived from state: nothing is queued, so nothing can be lost."""
 
+from dataclasses import replace
+
 from crucible.core.attempt import stop_grace
 from crucible.core.launch import recipe
 from crucible.core.outputs import are_kept
+from crucible.core.trace import traceparent
 from crucible.engine.context import Context
 from crucible.model.attempt import Attempt, AttemptPhase, Rank, RankState
 from crucible.model.ids import NodeId
@@ -61,8 +64,11 @@ def rank_work(context: Context, job: Job, task: Task, attempt: Attempt, rank: Ra
     spec = context.spec_of(job)
     place = context.storage_of(job, task.index).uri if carries else context.folder_of(job, task.index)
     is_stopping = attempt.phase is AttemptPhase.STOPPING
+    launch = recipe(job, task, spec, attempt, rank, place, carries, context.policy)
+    if context.spans is not None:
+        launch = replace(launch, env={"TRACEPARENT": traceparent(job.id, attempt.id), **launch.env})
     return RankWork(
-        launch=recipe(job, task, spec, attempt, rank, place, carries, context.policy),
+        launch=launch,
         stop=is_stopping,
         stop_reason=attempt.reason if is_stopping else None,
         stop_grace_s=stop_grace(attempt, context.policy).total_seconds() if is_stopping else None,
