@@ -9,6 +9,7 @@ import sys
 import time
 
 from . import VERSION, disk, facts
+from .handover import forbid_core
 from .identity import ORPHAN_AFTER_S, Identity, Refused
 from .link import Link, Servers
 from .node import Node
@@ -42,9 +43,10 @@ def main(folder: str) -> int:
     missing = [name for name in _BOOT_FIELDS if not isinstance(boot.get(name), str)]
     if missing:
         return _leave(folder, words, "cannot start: boot.json in %s lacks %s" % (folder, ", ".join(missing)), 1)
-    signal.signal(signal.SIGTERM, _close_early)
+    early = _EarlyClose()
+    signal.signal(signal.SIGTERM, early)
     try:
-        end = _run(folder, boot, words)
+        end = _run(folder, boot, words, early)
     except _Closed:
         return _leave(folder, words, "closed before it was enrolled", 0)
     except Refused as error:
@@ -61,17 +63,25 @@ def main(folder: str) -> int:
     return _leave(folder, words, end, 0, boot if end in _FINAL else None)
 
 
-class _Closed(Exception):
+class _Closed(BaseException):
     """Told to end before anything was started."""
 
 
-def _close_early(*_: object) -> NoReturn:
-    raise _Closed
+class _EarlyClose:
+    """Until there is a node to close. What a handler raises is lost where Python runs a finaliser, so it is noted."""
+
+    def __init__(self) -> None:
+        self.is_told = False
+
+    def __call__(self, *_: object) -> NoReturn:
+        self.is_told = True
+        raise _Closed
 
 
-def _run(folder: str, boot: Dict[str, Any], words: Words) -> str:
+def _run(folder: str, boot: Dict[str, Any], words: Words, early: _EarlyClose) -> str:
     """Until the node ends; returns how."""
     boot_id = os.urandom(8).hex()
+    boot["core_limit"] = forbid_core()
     words.say("agent %s starts in %s (boot %s)" % (VERSION, folder, boot_id))
     identity = Identity(folder)
     servers = Servers(list(boot.get("servers") or []), identity.servers, boot.get("server_file"))
@@ -88,6 +98,8 @@ def _run(folder: str, boot: Dict[str, Any], words: Words) -> str:
     node = Node(folder, _keep_program(folder), boot, boot_id, identity, servers, rendezvous, words)
     signal.signal(signal.SIGTERM, lambda *_: node.close())
     signal.signal(signal.SIGINT, lambda *_: node.close())
+    if early.is_told:
+        node.close()
     if machine["gpus"]:
         node.watch_gpus()
     if boot.get("metadata"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
-from . import disk, protocol, removal
+from . import disk, private, protocol, removal
 from .rank import Rank
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Attempts:
     def __init__(self, folder: str, cgroup: Optional[str], carrier: Carrier) -> None:
         self._carrier = carrier
+        self._folder = folder
         self._attempts = os.path.join(folder, "attempts")
         self._trash = os.path.join(folder, "trash")
         self._cgroup = cgroup
@@ -34,7 +35,9 @@ class Attempts:
         """The ranks an earlier agent of this folder knew."""
         folders = [rank for attempt in _folders_in(self._attempts) for rank in _folders_in(attempt)]
         launches = [(folder, _read_launch(folder)) for folder in folders]
-        return [self._rank(folder, launch, is_adopted=True) for folder, launch in launches if launch is not None]
+        ranks = [self._rank(folder, launch, is_adopted=True) for folder, launch in launches if launch is not None]
+        private.remove_others(self._folder, [rank.folder for rank in ranks if rank.is_live and rank.was_begun()])
+        return ranks
 
     def make(self, work: protocol.RankWork) -> Tuple[Rank, Optional[str]]:
         """The new rank, and why it cannot run: the server must hear of a full disk too."""

@@ -35,8 +35,10 @@ _INITS = (
 
 
 class Box:
-    def __init__(self, folder: str, spec: Dict[str, Any], supervisor: Supervisor) -> None:
+    def __init__(self, folder: str, spec: Dict[str, Any], secrets: Dict[str, str], supervisor: Supervisor) -> None:
+        """`secrets` are variables that no file may hold."""
         self._folder = folder
+        self._secrets = secrets
         self._box: Dict[str, Any] = spec["container"]
         self._argv: List[str] = spec["argv"]
         self._setup: Optional[str] = spec["setup"]
@@ -96,7 +98,7 @@ class Box:
         Unusable, OSError."""
         runtime = self._runtime = found["runtime"]
         box = dict(self._box, image=found["image"], is_rootless=found["is_rootless"], has_init=_has_init(runtime))
-        text, passed = container.split_environment(self._env)
+        text, passed = container.split_environment(self._env, self._secrets)
         env_file = self._beside("env")
         _write_private(env_file, text)
         remove = container.remove(runtime, box["name"])

@@ -222,12 +222,17 @@ def visible_devices(devices: Sequence[str]) -> str:
     return ",".join(str(n) if device.isdigit() else device for n, device in enumerate(devices))
 
 
-def split_environment(env: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
-    """The text of a file, and what has to be passed in the environment of docker or podman itself. Raises Unusable."""
+def split_environment(env: Mapping[str, str], secrets: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
+    """The text of a file, and what has to be passed in the environment of docker or podman itself: what is secret, and
+    what no file can hold. Raises Unusable."""
+    for name in secrets:
+        if _is_clients(name):
+            raise Unusable("a secret cannot be the variable %s in a container: deliver it as a file" % name)
     passed = {name: value for name, value in env.items() if not _is_plain(name, value)}
     for name in passed:
         if _is_clients(name):
             raise Unusable("the variable %s cannot have quotes, line breaks or $ in a container" % name)
+    passed.update(secrets)
     return "".join("%s=%s\n" % (name, value) for name, value in env.items() if name not in passed), passed
 
 

@@ -1,4 +1,5 @@
-"""What this machine is and how busy it is: /proc and nvidia-smi. A hung or missing driver is a fact, not a failure."""
+"""What this machine is and how busy it is: /proc, its disk and nvidia-smi. A hung or missing driver is a fact, not a
+failure."""
 
 from __future__ import annotations
 
@@ -42,13 +43,17 @@ def find_gpus() -> Tuple[List[Dict[str, Any]], Optional[str]]:
 
 
 class Usage:
-    """Figures of the whole node: `cpu_percent`, `memory_used_bytes`, `gpu<i>_percent`, `gpu<i>_memory_mib`, and what
+    """Figures of the whole node: `cpu_percent`, `memory_used_bytes`, `memory_total_bytes`, `disk_used_bytes` and
+    `disk_total_bytes` of the disk that `folder` is on, `network_received_bytes_per_s`, `network_sent_bytes_per_s`,
+    `gpu<i>_percent`, `gpu<i>_memory_mib`, `gpu<i>_memory_total_mib`, what this node's clock says (`clock_s`), and what
     `meter` says."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, folder: str) -> None:
         self._meter = meter
+        self._folder = folder
         self._looked_at = 0.0
         self._cpu: Optional[Tuple[int, int]] = None
+        self._network: Optional[Tuple[float, int, int]] = None
         self._figures: Dict[str, float] = {}
         self._gpus: Dict[str, float] = {}
 
@@ -59,8 +64,13 @@ class Usage:
     def figures(self) -> Dict[str, float]:
         if time.monotonic() - self._looked_at >= _USAGE_EVERY_S:
             self._looked_at = time.monotonic()
-            self._figures = {**self._cpu_figures(), **_memory_figures()}
-        return {**self._figures, **self._gpus, **self._meter.figures()}
+            self._figures = {
+                **self._cpu_figures(),
+                **_memory_figures(),
+                **_disk_figures(self._folder),
+                **self._network_figures(),
+            }
+        return {**self._figures, **self._gpus, **self._meter.figures(), "clock_s": time.time()}
 
     def _cpu_figures(self) -> Dict[str, float]:
         before, self._cpu = self._cpu, _cpu_times()
@@ -69,12 +79,20 @@ class Usage:
         busy, whole = self._cpu[0] - before[0], self._cpu[1] - before[1]
         return {"cpu_percent": round(100.0 * busy / whole, 1)}
 
+    def _network_figures(self) -> Dict[str, float]:
+        before, self._network = self._network, _network_bytes()
+        if before is None or self._network is None or self._network[0] <= before[0]:
+            return {}
+        seconds = self._network[0] - before[0]
+        moved = [max(0, new - old) / seconds for new, old in zip(self._network[1:], before[1:])]
+        return {"network_received_bytes_per_s": round(moved[0]), "network_sent_bytes_per_s": round(moved[1])}
+
     def _watch_gpus(self) -> None:
         while True:
-            rows, _ = _nvidia_smi(["index", "utilization.gpu", "memory.used"])
+            rows, _ = _nvidia_smi(["index", "utilization.gpu", "memory.used", "memory.total"])
             figures: Dict[str, float] = {}
-            for index, percent, memory in rows:
-                for name, value in (("percent", percent), ("memory_mib", memory)):
+            for index, percent, memory, total in rows:
+                for name, value in (("percent", percent), ("memory_mib", memory), ("memory_total_mib", total)):
                     if value.isdigit():
                         figures["gpu%s_%s" % (index, name)] = float(value)
             self._gpus = figures
@@ -109,6 +127,31 @@ def _cpu_times() -> Optional[Tuple[int, int]]:
     except (OSError, ValueError):
         return None
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def _network_bytes() -> Optional[Tuple[float, int, int]]:
+    """Now, and all that was received and sent since boot, but over the loopback."""
+    received = sent = 0
+    try:
+        with open("/proc/net/dev", encoding="ascii") as file:
+            for line in file:
+                name, colon, figures = line.partition(":")
+                if colon and name.strip() != "lo":
+                    cells = figures.split()
+                    received, sent = received + int(cells[0]), sent + int(cells[8])
+    except (OSError, ValueError, IndexError):
+        return None
+    return time.monotonic(), received, sent
+
+
+def _disk_figures(folder: str) -> Dict[str, float]:
+    """What is left for others than root is what counts."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return {}
+    used = (found.f_blocks - found.f_bfree) * found.f_frsize
+    return {"disk_used_bytes": float(used), "disk_total_bytes": float(used + found.f_bavail * found.f_frsize)}
 
 
 def _memory_figures() -> Dict[str, float]:

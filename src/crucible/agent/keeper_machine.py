@@ -136,7 +136,8 @@ class Folder:
         return self.note("gone.json")
 
     def end(self, reason: str) -> str:
-        _unlink(self.file("boot.json"))
+        for secret in ("boot.json", "identity.json"):
+            _unlink(self.file(secret))
         disk.write_json(self.file("gone.json"), {"at": time.time(), "reason": reason})
         return reason
 

@@ -25,7 +25,8 @@ def describe(
     checkpoints = folder_of(launch["checkpoints"])
     if checkpoints is not None:
         os.makedirs(checkpoints, mode=0o700, exist_ok=True)
-    _hand_over(wanted.get("user"), [code, folder, checkpoints])
+    private = launch.get("private")
+    _hand_over(wanted.get("user"), [code, folder, checkpoints, private])
     cpus = wanted.get("cpus")
     return {
         "name": container.name_of(launch["attempt_id"], launch["rank"]),
@@ -44,7 +45,7 @@ def describe(
         "workdir": code,
         "mounts": [
             *(("bind", path, path, False) for path in (code, folder, checkpoints) if path is not None),
-            *(("bind", path, path, True) for path in (setup, program, data_of(launch)) if path is not None),
+            *(("bind", path, path, True) for path in (setup, program, private, data_of(launch)) if path is not None),
             *(("bind", path, path, True) for path in trees_of(launch)),
             *(_volume(target, source) for target, source in sorted(launch["volumes"].items())),
         ],

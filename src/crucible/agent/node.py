@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 
-from . import processes, protocol
+from . import private, processes, protocol
 from .attempts import Attempts
 from .carrier import Carrier
 from .channels import Channels
@@ -81,7 +81,7 @@ class Node:
         self._attempts = Attempts(folder, boot.get("cgroup"), self._carrier)
         self._preparation = Preparation(folder, boot, self._carrier, words)
         self._ranks: Dict[Tuple[str, int], Rank] = {}
-        self._usage = Usage(meter)
+        self._usage = Usage(meter, folder)
         self._delivery = Delivery(boot_id, self._ranks, self._usage)
         key = identity.node_key
         self._channels = Channels(folder, program, servers, key, words)
@@ -257,27 +257,28 @@ class Node:
 
     def _prepare(self, rank: Rank) -> None:
         """In a thread of its own."""
-        problem = None
+        problem, handed = None, b""
         try:
             link = Link(self._servers, self._identity.node_key)
-            self._preparation.prepare(rank.folder, rank.launch, link, rank.cancelled)
+            handed = self._preparation.prepare(rank.folder, rank.launch, link, rank.cancelled)
         except Cancelled:
             return
-        except (BadPackage, NoRoom, Unusable) as error:
+        except (BadPackage, NoRoom, Unusable, protocol.Malformed) as error:
             problem = str(error)
         except OSError as error:
             problem = "could not prepare the folder of the rank: %s" % error
-        self._tell(self._start, rank, problem)
+        self._tell(self._start, rank, problem, handed)
 
-    def _start(self, rank: Rank, problem: Optional[str]) -> None:
+    def _start(self, rank: Rank, problem: Optional[str], handed: bytes) -> None:
         if not rank.is_live:
+            private.remove(rank.folder)
             return
         if problem is not None:
             rank.cancel(problem)
             return
         self._rendezvous.release()
         try:
-            rank.begin([sys.executable, "-I", "-S", self._program, "--rank", rank.folder])
+            rank.begin([sys.executable, "-I", "-S", self._program, "--rank", rank.folder], handed)
         except OSError as error:
             rank.conclude("could not start the supervisor of the rank: %s" % error)
         if rank.cargo is not None:

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Deque, Dict, List, Optional, Tuple
 
+    from .redact import Redactor
+
 # Reads of one pipe before the others have their turn: what a pipe holds.
 _READS_PER_TURN = 16
 # Of a payload, so much is kept for those who look for the reason of a failure.
@@ -21,15 +23,23 @@ _NEVER = float("inf")
 
 
 class Output:
-    def __init__(self, folder: str, poll: select.poll) -> None:
+    def __init__(self, folder: str, poll: select.poll, hidden: List[bytes]) -> None:
+        """`hidden` are secrets: the journal gets none of them."""
         self._journal = Writer(folder)
         self._poll = poll
+        self._hidden = hidden
+        self._redactors: Dict[int, Redactor] = {}
         self._pipes: Dict[int, Tuple[Optional[bytes], Cutter]] = {}
         self._tails: Dict[int, Deque[str]] = {}
 
     def add(self, descriptor: int, stream: Optional[bytes], tail: Optional[Deque[str]] = None) -> None:
         """A pipe that does not block. Without a stream nothing of it is in the log; `tail` takes its last lines."""
         self._pipes[descriptor] = (stream, Cutter())
+        if self._hidden:
+            # Here, because most ranks have no secrets and start without it.
+            from .redact import Redactor
+
+            self._redactors[descriptor] = Redactor(self._hidden)
         if tail is not None:
             self._tails[descriptor] = tail
         self._poll.register(descriptor, select.POLLIN)
@@ -73,10 +83,19 @@ class Output:
         if not data:
             self._close(descriptor)
             return False
-        self._write(descriptor, self._pipes[descriptor][1].feed(data, time.monotonic()))
+        redactor = self._redactors.get(descriptor)
+        self._cut(descriptor, data if redactor is None else redactor.feed(data))
         return True
 
+    def _cut(self, descriptor: int, data: bytes) -> None:
+        for start in range(0, len(data), MAX_LINE_BYTES):
+            piece = data[start : start + MAX_LINE_BYTES]
+            self._write(descriptor, self._pipes[descriptor][1].feed(piece, time.monotonic()))
+
     def _close(self, descriptor: int) -> None:
+        redactor = self._redactors.pop(descriptor, None)
+        if redactor is not None:
+            self._cut(descriptor, redactor.end())
         self._write(descriptor, self._pipes[descriptor][1].end())
         self._pipes.pop(descriptor)
         self._tails.pop(descriptor, None)

@@ -13,6 +13,7 @@ from . import cellar, container, disk, fence, keep, mounts, network, package
 from .fetch import Cancelled
 from .link import Backoff, Link, Unanswered
 from .processes import MACHINE_ID, RANK_ID, RUN_DIR
+from .secrets import bring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Preparation:
         self._lock = threading.Lock()
         os.makedirs(self._packages, mode=0o700, exist_ok=True)
 
-    def prepare(self, folder: str, launch: Dict[str, Any], link: Link, cancelled: threading.Event) -> None:
-        """Leaves `spec.json` in the rank's folder. Raises BadPackage, NoRoom, Unusable, Cancelled, OSError."""
+    def prepare(self, folder: str, launch: Dict[str, Any], link: Link, cancelled: threading.Event) -> bytes:
+        """Leaves `spec.json` in the rank's folder; returns what its supervisor must be handed. Raises BadPackage,
+        NoRoom, Unusable, Cancelled, OSError."""
         mounts.check_volumes(launch["volumes"])
         launch = dict(launch, devices=own_names(launch["devices"], self._boot.get("device_names") or {}))
         attempt = os.path.dirname(folder)
@@ -70,7 +72,10 @@ class Preparation:
             launch, said = Datasets(self._folder, self._boot, self._words).bring(attempt, launch, link, cancelled)
             notes = [*notes, *said]
             launch = _with_inputs(folder, launch)
+        secrets = bring(folder, launch, link, cancelled)
+        launch = dict(launch, env=dict(launch["env"], **secrets.public), private=secrets.folder)
         disk.write_json(os.path.join(folder, "spec.json"), dict(self._spec(folder, code, setup, launch), say=notes))
+        return secrets.handed()
 
     def _make_code(self, code: str, digest: Optional[str], link: Link, cancelled: threading.Event) -> None:
         if digest is None:
@@ -103,6 +108,7 @@ class Preparation:
             "timeout_s": launch["timeout_s"],
             "stop_grace_s": launch["stop_grace_s"],
             "cgroup": cgroup_path(self._boot.get("cgroup"), rank_id),
+            "core_limit": self._boot.get("core_limit"),
             "fence": fence.of(self._folder, self._boot),
         }
 

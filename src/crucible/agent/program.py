@@ -9,6 +9,8 @@ import fcntl
 import os
 import signal
 
+from .handover import limit_core
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, NoReturn, Optional, Tuple
@@ -40,14 +42,17 @@ def ignore_signals() -> None:
 class Program:
     """Raises CouldNotStart. `status` is filled in by whoever reaps it."""
 
-    def __init__(self, argv: List[str], env: Dict[str, str], cwd: str, cgroup: Optional[str]) -> None:
+    def __init__(
+        self, argv: List[str], env: Dict[str, str], cwd: str, cgroup: Optional[str], core_limit: Optional[int] = None
+    ) -> None:
+        """`core_limit` is the machine's own, which the supervisor has lowered for itself."""
         self.status: Optional[int] = None
         self.out, out = _pipe()
         self.err, err = _pipe()
         failure, report = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(argv, env, cwd, cgroup, out, err, report)
+            _become(argv, env, cwd, cgroup, core_limit, out, err, report)
         for descriptor in (out, err, report):
             os.close(descriptor)
         # Closed by the exec; before that it carries the error number.
@@ -86,7 +91,14 @@ def _pipe() -> Tuple[int, int]:
 
 
 def _become(
-    argv: List[str], env: Dict[str, str], cwd: str, cgroup: Optional[str], out: int, err: int, report: int
+    argv: List[str],
+    env: Dict[str, str],
+    cwd: str,
+    cgroup: Optional[str],
+    core_limit: Optional[int],
+    out: int,
+    err: int,
+    report: int,
 ) -> NoReturn:
     """In the child: never returns, and never runs the parent's clean-up."""
     try:
@@ -94,6 +106,8 @@ def _become(
         for signum in _RESTORED:
             signal.signal(signum, signal.SIG_DFL)
         enter(cgroup)
+        if core_limit is not None:
+            limit_core(core_limit)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)

@@ -5,6 +5,7 @@ expected form raises Malformed: whoever sent it is not our server."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 
@@ -24,6 +25,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DIGEST = re.compile("[0-9a-f]{64}")
 # The name of an input becomes the name of a folder.
 _INPUT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# The file of a secret, below a folder of ours.
+_SECRET_FILE = re.compile(r"(?!/)(?!(?:.*/)?\.{1,2}(?:/|$))[A-Za-z0-9._/-]{1,200}")
 _SLOT = re.compile("[0-9]{5}-[0-9]{5}-[0-9a-f]{16}")
 
 
@@ -201,6 +204,14 @@ class OutputReply:
         self.manifest = None if manifest is None else Signed(manifest, "PUT")
 
 
+def secrets_from(data: Any) -> Dict[str, bytes]:
+    """By name. Nothing of an answer that makes no sense is repeated."""
+    try:
+        return {_text(each, "name"): base64.b64decode(each["value"]) for each in _value(data, "items", list)}
+    except (Malformed, KeyError, TypeError, ValueError):
+        raise Malformed("secrets were expected") from None
+
+
 def candidate_from(data: Any) -> Optional[Candidate]:
     if not isinstance(data, dict) or "candidate" not in data:
         raise Malformed("a candidate was expected")
@@ -222,6 +233,7 @@ def launch_from(data: Dict[str, Any]) -> Dict[str, Any]:
     for each in _value(launch, "inputs", list):
         if not _DIGEST.fullmatch(_text(each, "digest")) or not _INPUT.fullmatch(_text(each, "name")):
             raise Malformed("an input is called %r" % (each,))
+    launch["secrets"] = [_secret_use(each) for each in data.get("secrets") or []]
     if launch["output"] is not None:
         for name, kind in _OUTPUT.items():
             _value(launch["output"], name, kind)
@@ -266,6 +278,16 @@ _LAUNCH_OPTIONAL = {
     "params": dict,
 }
 _OUTPUT = {"max_bytes": int, "max_files": int, "within_s": float}
+
+
+def _secret_use(data: Any) -> Dict[str, Any]:
+    use = {"name": _text(data, "name"), "env": data.get("env"), "file": data.get("file")}
+    for name in ("env", "file"):
+        if use[name] is not None:
+            _text(use, name)
+    if use["file"] is not None and not _SECRET_FILE.fullmatch(use["file"]):
+        raise Malformed("the file of a secret is called %r" % use["file"])
+    return use
 
 
 def _value(data: Any, name: str, kind: type) -> Any:
@@ -340,6 +362,10 @@ def stream_batch(launch: Dict[str, Any], log: List[bytes], metrics: List[Dict[st
 def of_rank(launch: Dict[str, Any], event: Dict[str, Any]) -> Dict[str, Any]:
     """A checkpoint or progress, with whose it is."""
     return dict(event, attempt_id=launch["attempt_id"], rank=launch["rank"])
+
+
+def secrets_request(launch: Dict[str, Any]) -> bytes:
+    return dumps({"attempt_id": launch["attempt_id"]})
 
 
 def slot_request(launch: Dict[str, Any], slot: Optional[str], first: int, count: int) -> bytes:

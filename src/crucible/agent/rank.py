@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from . import disk, journal, processes, protocol
+from . import disk, handover, journal, private, processes, protocol
 from .events import Events
 from .output import now_ms
 from .prepare import cgroup_path
@@ -92,12 +92,16 @@ class Rank:
     def was_begun(self) -> bool:
         return self._has_begun or os.path.exists(self._path("supervisor.json"))
 
-    def begin(self, argv: List[str]) -> None:
-        """Starts its supervisor, which outlives us. Raises OSError."""
-        with open(self._path("supervisor.err"), "ab") as errors:
-            self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/", start_new_session=True
-            )
+    def begin(self, argv: List[str], handed: bytes = b"") -> None:
+        """Starts its supervisor, which outlives us, and gives it what only it may know. Raises OSError."""
+        given = handover.nameless(handed)
+        try:
+            with open(self._path("supervisor.err"), "ab") as errors:
+                self._process = subprocess.Popen(
+                    argv, stdin=given, stdout=errors, stderr=errors, cwd="/", start_new_session=True
+                )
+        finally:
+            os.close(given)
         self._has_begun = True
 
     @property
@@ -127,6 +131,7 @@ class Rank:
         result = {"reason": reason, "started_at_ms": self.started.get("started_at_ms"), "ended_at_ms": now_ms()}
         self.cancelled.set()
         self.result = result
+        private.remove(self.folder)
         try:
             disk.write_json(self._path("result.json"), result, durable=True)
         except OSError:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 
-from . import container, disk
+from . import container, disk, private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def beside(folder: str) -> str:
 
 def remove_left(machine: str) -> None:
     """All that the machine of this folder may have left, when nothing of it runs any more. Blocks."""
+    private.remove_left(machine)
     for part in ("attempts", "trash"):
         try:
             attempts = [entry.path for entry in os.scandir(os.path.join(machine, part)) if entry.is_dir()]

@@ -19,9 +19,11 @@ _MAKE_S = 300.0
 
 
 class Setup:
-    def __init__(self, folder: str, spec: Dict[str, Any], supervisor: Supervisor) -> None:
+    def __init__(self, folder: str, spec: Dict[str, Any], secrets: Dict[str, str], supervisor: Supervisor) -> None:
+        """The lines see the `secrets` too; what they are is no part of what an environment is known by."""
         self._attempt = os.path.dirname(folder)
         self._spec = spec
+        self._secrets = secrets
         self._supervisor = supervisor
         self._place: Optional[Place] = None
 
@@ -37,11 +39,12 @@ class Setup:
         """The program and its variables; the environment is held from now on. Raises OSError."""
         folder, spec = found["environment"], self._spec
         if folder is None:
-            return spec["argv"], spec["env"]
+            return spec["argv"], dict(spec["env"], **self._secrets)
         if self._place is None:
             self._place = Place(folder)
         self._place.use()
-        return environment.words_in(spec["argv"], spec["python"], folder), environment.variables(spec["env"], folder)
+        env = dict(environment.variables(spec["env"], folder), **self._secrets)
+        return environment.words_in(spec["argv"], spec["python"], folder), env
 
     def _run(self) -> Optional[str]:
         lines = disk.read_lines(self._spec["setup"])
@@ -90,7 +93,8 @@ class Setup:
         env = self._spec["env"]
         if self._place is not None:
             env = environment.variables(env, self._place.folder)
-        exit_code, signum = self._supervisor.run_lines(["/bin/sh", "-eu", self._spec["setup"]], env)
+        argv = ["/bin/sh", "-eu", self._spec["setup"]]
+        exit_code, signum = self._supervisor.run_lines(argv, dict(env, **self._secrets))
         if exit_code == 0:
             return None, True
         return "setup failed (%s)" % ("exit %s" % exit_code if signum is None else "signal %s" % signum), False

@@ -23,9 +23,10 @@ import signal
 import time
 from collections import deque
 
-from . import disk, processes
+from . import disk, private, processes
 from .control import Control, drain
 from .fence import GRACE_S, Watch
+from .handover import taken
 from .journal import ERR, OUT, SYS
 from .output import Output, now_ms
 from .program import CouldNotStart, Program, ignore_signals
@@ -54,6 +55,7 @@ _NEVER = float("inf")
 
 
 def main(folder: str) -> int:
+    handed = taken()
     lock = disk.take_lock(os.path.join(folder, "lock"), disk.LOOK_S)
     spec = disk.read_json(os.path.join(folder, "spec.json"))
     begun, result = os.path.join(folder, "supervisor.json"), os.path.join(folder, "result.json")
@@ -62,16 +64,18 @@ def main(folder: str) -> int:
     ignore_signals()
     me = processes.find(os.getpid())
     disk.write_json(begun, {"pid": os.getpid(), "started": me.started if me else None})
-    Supervisor(folder, spec).run()
+    Supervisor(folder, spec, handed["env"], handed["values"]).run()
     return 0
 
 
 class Supervisor:
-    def __init__(self, folder: str, spec: Dict[str, Any]) -> None:
+    def __init__(self, folder: str, spec: Dict[str, Any], secrets: Dict[str, str], hidden: List[bytes]) -> None:
+        """`secrets` are variables of the program and its setup lines; what is `hidden` must not be in the log."""
         self._folder = folder
         self._spec = spec
+        self._secrets = secrets
         self._poll = select.poll()
-        self._output = Output(os.path.join(folder, "log"), self._poll)
+        self._output = Output(os.path.join(folder, "log"), self._poll, hidden)
         self._program: Optional[Program] = None
         self._timeout_at = _NEVER if spec["timeout_s"] is None else time.monotonic() + spec["timeout_s"]
         self._fence = Watch(spec.get("fence"))
@@ -123,7 +127,7 @@ class Supervisor:
             return None
         from .setup import Setup
 
-        self._setup = Setup(self._folder, self._spec, self)
+        self._setup = Setup(self._folder, self._spec, self._secrets, self)
         return self._once(script, self._setup.run)
 
     def _once(self, path: str, find: Callable[[], Dict[str, Any]]) -> Optional[str]:
@@ -224,7 +228,9 @@ class Supervisor:
     def _command(self) -> Tuple[List[str], Dict[str, str]]:
         if self._box is not None:
             return self._box.command(self._found)
-        return (self._spec["argv"], self._spec["env"]) if self._setup is None else self._setup.command(self._found)
+        if self._setup is not None:
+            return self._setup.command(self._found)
+        return self._spec["argv"], dict(self._spec["env"], **self._secrets)
 
     def _start(
         self,
@@ -235,7 +241,7 @@ class Supervisor:
         out_tail: Optional[Deque[str]] = None,
         err_tail: Optional[Deque[str]] = None,
     ) -> Program:
-        program = Program(argv, env, self._spec["cwd"], self._cgroup)
+        program = Program(argv, env, self._spec["cwd"], self._cgroup, self._spec.get("core_limit"))
         self._program = program
         self._output.add(program.out, out, out_tail)
         self._output.add(program.err, err, err_tail)
@@ -256,6 +262,7 @@ class Supervisor:
         self._end_leftovers()
         self._obey(self._control.close())
         self._output.finish()
+        private.remove(self._folder)
         processes.remove_cgroup(self._cgroup)
         while not self._write("result.json", result, durable=True):
             time.sleep(_RETRY_S)
@@ -301,7 +308,7 @@ class Supervisor:
             return None
         from .boxes import Box
 
-        return Box(self._folder, self._spec, self)
+        return Box(self._folder, self._spec, self._secrets, self)
 
     def _remove_container(self) -> None:
         """Its processes may be no descendants of ours: only its runtime can end them."""

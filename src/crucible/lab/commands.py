@@ -204,10 +204,7 @@ def preempt(
         raise click.UsageError("name machines, or say which: --all, --type, --region, --tag, --count")
     notice_s = None if notice is None else _duration("--notice", notice)
     control = _control(data_dir)
-    asked = [control.preempt(machine, notice_s=notice_s) for machine in machines] or [
-        control.preempt(notice_s=notice_s, **fitting)
-    ]
-    taken = [machine for items in asked for machine in items]
+    taken = control.preempt(*machines, notice_s=notice_s, **fitting)
     out.show({"items": taken}, lambda: views.taken(taken))
     if not taken:
         out.note("no spot machine fits")

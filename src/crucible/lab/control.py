@@ -77,6 +77,7 @@ class Control:
         machines = lab.world.machines(lab.account.id, None, now, is_omniscient=True)
         counts = Counter(machine.state for machine in machines)
         shown = [machine for machine in machines if machine.state is not State.ENDED or _has(request, "all")]
+        invoice = lab.world.invoice(lab.account.id, now)
         return {
             "url": lab.url,
             "pid": os.getpid(),
@@ -92,9 +93,11 @@ class Control:
             "prices": "recorded" if lab.has_recorded_prices else "made up",
             "counts": {state.value: counts[state] for state in State},
             "disks": len(lab.world.disks(lab.account.id, None)),
-            "microusd": lab.world.invoice(lab.account.id, now).microusd,
+            "microusd": invoice.microusd,
             "faults": len(lab.faults.rules()),
-            "machines": [self._machine(machine) for machine in shown],
+            "machines": [
+                self._machine(machine) | {"microusd": invoice.by_resource.get(machine.id, 0)} for machine in shown
+            ],
         }
 
     def _machine(self, machine: Machine) -> dict[str, Any]:
@@ -157,10 +160,11 @@ class Control:
             raise NotFound(bad.message, hint=bad.hint) from None
 
     async def _preempt(self, request: Request) -> Any:
+        """All that are named, or none."""
         wanted = _chosen(_body(request))
         machines = self._lab.world.machines(self._lab.account.id, None, self._lab.now(), is_omniscient=True)
-        if wanted.machine is not None:
-            self._check_spot(self._known(wanted.machine))
+        for machine_id in wanted.machines:
+            self._check_spot(self._known(machine_id))
         taken = [machine.id for machine in wanted.chosen(machines)]
         for machine_id in taken:
             self._lab.preempt(machine_id, wanted.notice_s)
@@ -186,13 +190,16 @@ class Control:
 
 
 def _chosen(body: Mapping[str, Any]) -> Preempt:
-    """{"machine": …} or what fits: "region", "type", "tag", "count"; and "notice_s"."""
-    known = ("machine", "tag", "region", "type", "count", "notice_s")
+    """{"machines": […]} or what fits: "region", "type", "tag", "count"; and "notice_s"."""
+    known = ("machines", "tag", "region", "type", "count", "notice_s")
     unknown = [name for name in body if name not in known]
     if unknown:
         raise InvalidRequest(f"{unknown[0]!r:.60} is no field of a preemption; it has {', '.join(known)}")
     said = {name: value for name, value in body.items() if value is not None}
-    for name in ("machine", "tag", "region", "type"):
+    named = said.pop("machines", [])
+    if not isinstance(named, list) or not all(isinstance(machine, str) for machine in named):
+        raise InvalidRequest("machines is no list of names", field="machines")
+    for name in ("tag", "region", "type"):
         if name in said and not isinstance(said[name], str):
             raise InvalidRequest(f"{name} is no text", field=name)
     for name in ("count", "notice_s"):
@@ -202,7 +209,7 @@ def _chosen(body: Mapping[str, Any]) -> Preempt:
     if "tag" in said:
         name, has_value, value = said["tag"].partition("=")
         said["tag"] = (name, value if has_value else None)
-    return Preempt(**said)
+    return Preempt(machines=tuple(named), **said)
 
 
 def _body(request: Request) -> Mapping[str, Any]:

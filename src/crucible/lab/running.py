@@ -57,6 +57,7 @@ class Running:
     access_key: str
     secret_key: str = field(repr=False)
     token: str = field(repr=False)
+    home: str = ""  # its folder
 
     def environment(self, server_regions: Sequence[str] | None = None) -> dict[str, str]:
         """What makes unmodified clients, and our own server, talk to the Lab."""
@@ -70,14 +71,15 @@ class Running:
             "CRUCIBLE_PROVIDERS": "local,aws",
             "CRUCIBLE_AWS_REGIONS": ",".join(regions),
             "CRUCIBLE_AWS_PURCHASES_PER_S": str(PURCHASES_PER_S),
+            HOME: self.home,
         }
 
 
 class Control:
     """The Lab's own door."""
 
-    def __init__(self, running: Running) -> None:
-        self._transport = Transport(Endpoint(running.url, running.token, FILE))
+    def __init__(self, running: Running, *, timeout_s: float = 30.0) -> None:
+        self._transport = Transport(Endpoint(running.url, running.token, FILE), timeout_s=timeout_s)
 
     def status(self, *, is_everything: bool = False) -> Any:
         return self._get("status", {"all": is_everything})
@@ -98,9 +100,10 @@ class Control:
         """What makes unmodified clients, and our own server, store in the Lab; its key is made when first asked for."""
         return {str(name): str(value) for name, value in self._get("storage").items()}
 
-    def preempt(self, machine: str | None = None, *, notice_s: float | None = None, **fitting: Any) -> Any:
-        """One machine, or all spot machines that fit `region`, `type`, `tag`, at most `count`."""
-        body = {"machine": machine, "notice_s": notice_s, **fitting}
+    def preempt(self, *machines: str, notice_s: float | None = None, **fitting: Any) -> Any:
+        """These machines or none of them; without a name, all spot machines that fit `region`, `type`, `tag`, at most
+        `count`."""
+        body = {"machines": machines, "notice_s": notice_s, **fitting}
         return self._transport.call("POST", "/_lab/preempt", body=body)["items"]
 
     def fail(self, kind: str, **fields: Any) -> Any:
@@ -140,7 +143,8 @@ class LocalLab:
         """What lab.json says, if its process is a live Lab."""
         try:
             data: Any = json.loads((self.home / FILE).read_text())
-            found = Running(**{**data, "pid": int(data["pid"]), "regions": tuple(data["regions"])})
+            told = {"pid": int(data["pid"]), "regions": tuple(data["regions"]), "home": str(self.home)}
+            found = Running(**{**data, **told})
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return found if _is_lab(found.pid) else None

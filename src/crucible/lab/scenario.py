@@ -24,7 +24,7 @@ class Strike:
 class Preempt:
     """The seller takes spot machines away, the oldest first."""
 
-    machine: str | None = None
+    machines: tuple[str, ...] = ()  # none: any
     tag: tuple[str, str | None] | None = None
     region: str = "*"
     type: str = "*"
@@ -41,7 +41,7 @@ class Preempt:
             machine.market is Market.SPOT
             and machine.state in (State.PENDING, State.RUNNING)
             and machine.notice_at is None
-            and self.machine in (None, machine.id)
+            and (not self.machines or machine.id in self.machines)
             and carries(machine.tags, self.tag)
             and fnmatchcase(machine.region, self.region)
             and fnmatchcase(machine.type, self.type)

@@ -211,7 +211,8 @@ def _event(item: Entries, path: str, reading: Reading, timed: list[Timed], spike
             reading.add(item.at, path, "times and usd_per_hour exclude each other", "keep one of them")
         spikes.append(PriceSpike(at=at, lasts_s=said.pop("lasts_s", None), **said))
     elif what == "preempt":
-        timed.append(Timed(at, Preempt(**said)))
+        named = (said.pop("machine"),) if "machine" in said else ()
+        timed.append(Timed(at, Preempt(machines=named, **said)))
     else:
         timed += _capacity(at, said)
 

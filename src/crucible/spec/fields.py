@@ -8,6 +8,7 @@ from crucible.model.spec import Framework, JobSpec, JobType, Retry
 from crucible.spec.addresses import CODE, IMAGE, INPUT, INPUT_NAME, MOUNT_POINT, MOUNTED, PYTHON, Entrypoint
 from crucible.spec.kinds import NAME, NAME_LENGTH, Text, Whole
 from crucible.spec.quantities import Duration, Minutes
+from crucible.spec.secrets import ENV_NAME, SecretEntry
 from crucible.spec.sections import (
     CHECKPOINT,
     CONSTRAINTS,
@@ -35,12 +36,6 @@ _LONGEST_RUN = timedelta(days=366)
 _NAME = Text("a name", pattern=NAME, hint="one line, without spaces at its ends", max_length=NAME_LENGTH)
 _ARGUMENT = Text("text", may_be_empty=True, takes_numbers=True)
 _SHELL = Text("shell lines")
-_ENV_NAME = Text(
-    "a variable name",
-    pattern=r"(?!CRUCIBLE_)[A-Za-z_][A-Za-z0-9_]*",
-    hint="letters, digits and _; names that start with CRUCIBLE_ are ours",
-    max_length=NAME_LENGTH,
-)
 
 WORK = Group(
     make=JobSpec,
@@ -112,10 +107,18 @@ WORK = Group(
         ),
         Field(
             name="env",
-            kind=MapOf(_ENV_NAME, _ARGUMENT, "a mapping of variables"),
+            kind=MapOf(ENV_NAME, _ARGUMENT, "a mapping of variables"),
             example={"NCCL_DEBUG": "INFO"},
             doc="environment variables",
             aka=("environment", "envs", "env_vars"),
+        ),
+        Field(
+            name="secrets",
+            kind=ListOf(SecretEntry(), "a list of secrets"),
+            example=["HF_TOKEN", {"name": "GCP_KEY", "file": "gcp.json", "env": "GOOGLE_APPLICATION_CREDENTIALS"}],
+            doc="names of secrets (`crucible secret set`): each becomes the variable of its name, another one (env), "
+            "or a file below $CRUCIBLE_SECRETS (file), whose path is then in env",
+            aka=("secret", "credentials"),
         ),
         Field(
             name="python",

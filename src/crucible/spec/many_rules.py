@@ -4,7 +4,7 @@ fills in a template may leave out what the template gives."""
 from collections import Counter
 from dataclasses import replace
 
-from crucible.model.spec import JobSpec, JobType
+from crucible.model.spec import SHARDED, JobSpec, JobType
 from crucible.model.sweep import MOST_TRIALS, Delivery, Search, Sweep, variable
 from crucible.spec.problems import Position, Reading, below
 
@@ -12,7 +12,7 @@ from crucible.spec.problems import Position, Reading, below
 _MANY = {
     "sweep": (JobType.HPO,),
     "evaluation": (JobType.EVAL,),
-    "shards": (JobType.INFERENCE, JobType.EVAL, JobType.PREPROCESSING),
+    "shards": SHARDED,
     "steps": tuple(JobType),
 }
 _SWEEP, _PARAMETERS, _TRIALS = "job.sweep", "job.sweep.parameters", "job.sweep.trials"

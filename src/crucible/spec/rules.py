@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from crucible.model.spec import ELASTIC, Framework, JobSpec
-from crucible.spec import many_rules
+from crucible.spec import many_rules, secrets
+from crucible.spec.credentials import is_credential
 from crucible.spec.mode import MODE_HINT, mode_conflict, select_mode
 from crucible.spec.problems import Reading
 
@@ -24,6 +25,8 @@ def apply(spec: JobSpec, reading: Reading, now: datetime | None) -> JobSpec:
     _check_one_way_to_start(reading)
     _check_template(reading)
     _check_volumes(spec, reading)
+    secrets.check(spec.secrets, set(spec.env), "job.secrets", reading)
+    warn_of_credentials(spec, reading)
     _warn_of_no_image(spec, reading)
     _warn_of_no_gpus(spec, reading)
     _warn_of_half_a_fact(reading)
@@ -91,6 +94,16 @@ def _check_volumes(spec: JobSpec, reading: Reading) -> None:
             hint = f"give an image, or the folder's own path: {{{source}: {source}}}" if source[0] == "/" else ""
             said = f"{inside}: a plain process cannot have {source} at another path"
             reading.add(reading.given[path], path, said, hint or "a named volume takes a container: give an image")
+
+
+def warn_of_credentials(spec: JobSpec, reading: Reading) -> None:
+    path = "job.env"
+    if path not in reading.given or not reading.is_sound(path):
+        return
+    for name, value in spec.env.items():
+        if is_credential(name, value):
+            said = f"{name} looks like a credential, and all who may see the job will see it"
+            reading.warn(reading.given[path], path, f"{said}: `crucible secret set {name}`, and name it under secrets")
 
 
 def _warn_of_no_image(spec: JobSpec, reading: Reading) -> None:

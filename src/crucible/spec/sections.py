@@ -20,6 +20,7 @@ from crucible.model.spec import (
     Retry,
     Runtime,
     Strategy,
+    WhenSpent,
 )
 from crucible.spec.addresses import DatasetLocation, Location
 from crucible.spec.kinds import NAME_LENGTH, Choice, Flag, Number, Text, Whole
@@ -221,6 +222,13 @@ CONSTRAINTS = Group(
             example=100,
             doc="most US dollars the job may cost, exact to a micro-dollar",
             aka=("max_budget", "budget_usd", "max_cost"),
+        ),
+        Field(
+            name="when_spent",
+            kind=choice(WhenSpent, cancel="stop", end="stop", hold="pause"),
+            default="stop",
+            example="pause",
+            doc="when the budget is spent, stop: it saves and ends; pause: it saves and waits for more",
         ),
         Field(
             name="deadline",

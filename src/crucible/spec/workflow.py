@@ -190,6 +190,7 @@ def apply(spec: JobSpec, reading: Reading, now: datetime | None) -> JobSpec:
             reading.add(
                 reading.given[path], path, "a workflow has none of its own", "give it to the step that it is for"
             )
+    rules.warn_of_credentials(spec, reading)
     inside = _inside(reading)
     return replace(spec, steps=tuple(_ruled(spec, n, inside[n], reading, now) for n in range(len(spec.steps))))
 

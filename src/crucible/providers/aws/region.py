@@ -13,6 +13,7 @@ from crucible.model.lease import Boot, Leftover, Machine, Order, SellerFacts
 from crucible.model.ledger import Terms
 from crucible.model.offer import Offer
 from crucible.model.quota import Quota
+from crucible.model.units import MicroUsd
 from crucible.providers.aws import health, leftovers, listing, quotas
 from crucible.providers.aws import tags as tagging
 from crucible.providers.aws.account import PURCHASE_TIMEOUT_S, Account, Calls
@@ -56,7 +57,11 @@ class AwsRegion:
         self._deployment = deployment
         self._server_url = server_url
         self._settings = settings or AwsSettings()
-        self.facts = replace(FACTS, boot_time=timedelta(seconds=self._settings.boot_limit_s))
+        self.facts = replace(
+            FACTS,
+            boot_time=timedelta(seconds=self._settings.boot_limit_s),
+            beside_per_hour=beside_per_hour(self._settings),
+        )
         self._now = now
         account = account or Account(endpoint_url=self._settings.endpoint_url)
         self._calls = Calls(account, region, self._settings.purchases_per_s)
@@ -167,3 +172,9 @@ class AwsRegion:
                 )
             )
             return [entry for page in pages for entry in page["SpotPriceHistory"]]
+
+
+def beside_per_hour(settings: AwsSettings) -> MicroUsd:
+    """The disk and the address of one machine, rounded up."""
+    disk, address = tagging.disk_rate(settings.disk_type, settings.disk_gib), tagging.ADDRESS_PER_HOUR
+    return MicroUsd(-(-disk.amount * 3600 // disk.per_s) + (address if settings.has_public_address else 0))

@@ -4,6 +4,7 @@ of a machine is added when the call is made."""
 from typing import Any
 
 from crucible.model.lease import Order
+from crucible.model.units import MICRO
 from crucible.providers.aws import tags as tagging
 from crucible.providers.aws.lookups import ANYWHERE, Image, Kind, Lookups, Subnet
 from crucible.providers.aws.settings import NO_RESERVATION, AwsSettings
@@ -76,9 +77,13 @@ def interfaces(
 
 
 def market(order: Order, reservation: str) -> dict[str, Any]:
-    """A spot machine may cost up to its on-demand price, which is what Amazon does without a limit."""
+    """A spot machine may cost up to its on-demand price, as we know it: budgets rely on that. Without a limit Amazon
+    does the same by its own list."""
     if order.is_spot:
         options = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+        if order.on_demand_per_hour is not None:
+            most = max(order.on_demand_per_hour, order.price_per_hour)
+            options["MaxPrice"] = f"{most // MICRO}.{most % MICRO:06}"
         return {"InstanceMarketOptions": {"MarketType": "spot", "SpotOptions": options}}
     if reservation.startswith("cr-"):
         return {

@@ -117,7 +117,8 @@ class MachineFolder:
         return Ending(float(data["at"]), str(data["reason"])) if data else None
 
     def end(self, now: float, reason: str) -> Ending:
-        (self.path / "boot.json").unlink(missing_ok=True)
+        for secret in ("boot.json", "identity.json"):
+            (self.path / secret).unlink(missing_ok=True)
         write_json(self.path / "gone.json", {"at": now, "reason": reason})
         return Ending(now, reason)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from crucible.agent import private
 from crucible.model.ids import MachineId, OrderId
 from crucible.model.lease import Machine, MachineState
 from crucible.providers.local import containers, processes
@@ -58,6 +59,7 @@ class Life:
         if not self._kill(folder):
             return False
         containers.remove_left(folder.path)
+        private.remove_left(str(folder.path))
         folder.remove()
         return True
 
@@ -68,6 +70,7 @@ class Life:
         if not self._kill(folder):
             return machine(folder, MachineState.STOPPING, "processes that its agent left behind are being killed")
         containers.remove_left(folder.path)
+        private.remove_left(str(folder.path))
         said = folder.exit_reason() or ("deleted" if is_deleted else "its agent ended")
         return machine(folder, MachineState.GONE, self._end(folder, said).reason)
 

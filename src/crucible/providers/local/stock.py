@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crucible.model.ids import OfferId
-from crucible.model.offer import Offer, Target
+from crucible.model.offer import Counted, Offer, Target
 from crucible.model.units import GIB, NOTHING
 from crucible.providers.local.gpus import Detection, Gpu
 
@@ -68,6 +68,7 @@ def offer(stock: Stock | None, gpus: int, free: int) -> Offer:
         price_per_hour=NOTHING,
         stock=stock.name if stock else None,
         free_gpus=free if stock else None,
+        counted=Counted(len(stock.devices), free) if stock else None,
     )
 
 

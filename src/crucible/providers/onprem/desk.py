@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from crucible.model.audit import AuditEntry
 from crucible.model.errors import Conflict, HostKeyRefused, InvalidRequest, NotFound, PlatformError, Unreachable
 from crucible.model.host import Host, HostState
 from crucible.model.ids import UserId
@@ -35,7 +36,7 @@ class OnpremDesk:
 
     # --- adding -------------------------------------------------------------------------------------------------
 
-    async def add(self, hosts: Sequence[NewHost], by: UserId) -> Sequence[HostView]:
+    async def add(self, hosts: Sequence[NewHost], by: UserId, *, audit: AuditEntry | None = None) -> Sequence[HostView]:
         known = list(await self._fleet.book.hosts())
         self._check_names(hosts, known)
         found = await asyncio.gather(*(bounded(self._met(new, by)) for new in hosts))
@@ -44,7 +45,7 @@ class OnpremDesk:
                 raise about(new, host) from host
         for place, host in enumerate(found):
             check_new(host, [*known, *found[:place]])
-        await self._fleet.add(found)
+        await self._fleet.add(found, audit)
         return [HostView(host, 0) for host in found]
 
     def _check_names(self, hosts: Sequence[NewHost], known: Sequence[Host]) -> None:
@@ -117,23 +118,23 @@ class OnpremDesk:
             raise InvalidRequest(f"host {name}: {error.message}") from error
         return await self.view(name)
 
-    async def drain(self, name: str, reason: str | None) -> HostView:
-        await self._fleet.change(name, lambda host: replace(host, state=HostState.DRAINING, reason=reason))
+    async def drain(self, name: str, reason: str | None, *, audit: AuditEntry | None = None) -> HostView:
+        await self._fleet.change(name, lambda host: replace(host, state=HostState.DRAINING, reason=reason), audit)
         return await self.view(name)
 
-    async def resume(self, name: str) -> HostView:
+    async def resume(self, name: str, *, audit: AuditEntry | None = None) -> HostView:
         def ready(host: Host) -> Host:
             return replace(host, state=HostState.READY, reason=None, failures=0)
 
-        await self._fleet.change(name, ready)
+        await self._fleet.change(name, ready, audit)
         return await self.view(name)
 
-    async def remove(self, name: str, *, force: bool) -> None:
+    async def remove(self, name: str, *, force: bool, audit: AuditEntry | None = None) -> None:
         if force:
             await self._fleet.change(name, lambda host: replace(host, state=HostState.DRAINING, reason="to be removed"))
         sight = await self._sight(name)
         self._check_empty(sight, force=force)
-        await self._fleet.book.remove_host(sight.host)
+        await self._fleet.book.remove_host(sight.host, audit=audit)
         self._fleet.forget(name)
 
     def _check_empty(self, sight: Sight, *, force: bool) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from crucible.model.audit import AuditEntry
 from crucible.model.errors import NotFound, PlatformError, StaleVersion, Unreachable
 from crucible.model.host import Host, HostState
 from crucible.ports.hosts import HostBook
@@ -108,26 +109,26 @@ class Fleet:
         if known is not None:
             known.remote.abort()
 
-    async def change(self, name: str, change: Callable[[Host], Host]) -> Host:
+    async def change(self, name: str, change: Callable[[Host], Host], audit: AuditEntry | None = None) -> Host:
         """Load, decide, write; again if somebody was faster."""
-        changed = await self._write(name, change)
+        changed = await self._write(name, change, audit)
         self.look_again()
         return changed
 
-    async def _write(self, name: str, change: Callable[[Host], Host]) -> Host:
+    async def _write(self, name: str, change: Callable[[Host], Host], audit: AuditEntry | None = None) -> Host:
         for _ in range(LOST_RACES):
             host = await self.host(name)
             after = change(host)
             if after == host:
                 return host
             try:
-                return await self.book.save_host(after)
+                return await self.book.save_host(after, audit=audit)
             except StaleVersion:
                 continue
         raise StaleVersion(f"host {name} is being changed by others")
 
-    async def add(self, hosts: Sequence[Host]) -> None:
-        await self.book.add_hosts(hosts)
+    async def add(self, hosts: Sequence[Host], audit: AuditEntry | None = None) -> None:
+        await self.book.add_hosts(hosts, audit=audit)
         self.look_again()
 
     async def close(self) -> None:

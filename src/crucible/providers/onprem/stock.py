@@ -8,7 +8,7 @@ from typing import Any
 from crucible.core.gpu_names import model_name
 from crucible.model.host import Host, HostState, HostUse
 from crucible.model.ids import OfferId
-from crucible.model.offer import Offer, Target
+from crucible.model.offer import Counted, Offer, Target
 from crucible.model.units import GIB, NOTHING
 
 PROVIDER = "onprem"
@@ -116,7 +116,14 @@ def offer(zone: str, kind: Kind, gpus: int, there: Sequence[Standing]) -> Offer:
         zone=zone,
         free_machines=sum(one.can_take(kind, gpus) for one in able),
         all_machines=len(able),
+        counted=counted(kind, there) if gpus else None,
     )
+
+
+def counted(kind: Kind, there: Sequence[Standing]) -> Counted:
+    """A host that takes nothing new has nothing free."""
+    has = sum(its == kind for one in there for its in one.units.values())
+    return Counted(has, sum(len(one.free(kind)) for one in there if one.can_take(kind, 1)))
 
 
 def offer_id(zone: str, kind: Kind, gpus: int) -> OfferId:

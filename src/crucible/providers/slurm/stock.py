@@ -2,9 +2,10 @@
 without. Pure: nodes and partitions in, offers out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from crucible.model.ids import OfferId
-from crucible.model.offer import Offer, Target
+from crucible.model.offer import Counted, Offer, Target
 from crucible.model.units import MicroUsd
 from crucible.providers.slurm.door import ClusterNode, Partition
 from crucible.providers.slurm.errors import PROVIDER
@@ -65,8 +66,12 @@ def partition_offers(settings: ClusterSettings, partition: str, nodes: Sequence[
     yield offer(settings, partition, "", 0, nodes)
     for kind in sorted({kind for node in nodes for kind in node.gpus}):
         most = max(node.gpus.get(kind, 0) for node in nodes)
+        counted = Counted(
+            sum(node.gpus.get(kind, 0) for node in nodes), sum(node.free_gpus.get(kind, 0) for node in nodes)
+        )
         for gpus in range(1, most + 1):
-            yield offer(settings, partition, kind, gpus, [node for node in nodes if node.gpus.get(kind, 0) >= gpus])
+            able = [node for node in nodes if node.gpus.get(kind, 0) >= gpus]
+            yield replace(offer(settings, partition, kind, gpus, able), counted=counted)
 
 
 def offer(settings: ClusterSettings, partition: str, kind: str, gpus: int, nodes: Sequence[ClusterNode]) -> Offer:
