@@ -41,6 +41,7 @@ class AgentRoutes:
         add(router, "POST", "/agent/v1/datasets/fetched", self.fetched, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/outputs", self.output, None, include_in_schema=False)
         add(router, "POST", "/agent/v1/outputs/whole", self.whole, None, include_in_schema=False)
+        add(router, "POST", "/agent/v1/secrets", self.secrets, None, include_in_schema=False)
         add(router, "GET", "/v1/agent/{sha256}", self.program, None, include_in_schema=False)
 
     async def enrol(self, request: Request) -> Response:
@@ -137,6 +138,14 @@ class AgentRoutes:
         except ValidationError as error:
             return invalid(error.errors(include_url=False, include_input=False))
         return _said(await self._deps.gateway.whole(bearer(request), asked))
+
+    async def secrets(self, request: Request) -> Response:
+        """The values that a living attempt of this node wants."""
+        try:
+            asked = wire.SecretsAsked.model_validate_json(await request.body())
+        except ValidationError as error:
+            return invalid(error.errors(include_url=False, include_input=False))
+        return _said(await self._deps.gateway.secrets(bearer(request), asked))
 
     async def package(self, request: Request, digest: str) -> Response:
         return Pulled(self._deps.blobs.get(Digest(digest)), "application/octet-stream", {})

@@ -6,8 +6,12 @@ from starlette.routing import BaseRoute
 
 from crucible.api.access import SOCKET, TABLE
 from crucible.api.agents import AgentRoutes
+from crucible.api.alerts import AlertRoutes
+from crucible.api.audit import AuditRoutes
+from crucible.api.budgets import BudgetRoutes
 from crucible.api.channels import ChannelRoutes
 from crucible.api.checkpoints import CheckpointRoutes
+from crucible.api.cost_reports import CostReportRoutes
 from crucible.api.costs import CostRoutes
 from crucible.api.datasets import DatasetRoutes
 from crucible.api.deps import ApiSettings, Deps
@@ -17,20 +21,30 @@ from crucible.api.guard import Guard
 from crucible.api.history import HistoryRoutes
 from crucible.api.hosts import HostRoutes
 from crucible.api.jobs import JobRoutes
+from crucible.api.lab import LabRoutes
 from crucible.api.live import LiveRoutes
 from crucible.api.logs import LogRoutes
+from crucible.api.metrics import MetricRoutes
 from crucible.api.objects import ObjectRoutes
 from crucible.api.outputs import OutputRoutes
+from crucible.api.overview import OverviewRoutes
+from crucible.api.page import PageRoutes
 from crucible.api.people import PeopleRoutes
 from crucible.api.planning import PlanningRoutes
 from crucible.api.predictions import PredictionRoutes
 from crucible.api.prices import PriceRoutes
 from crucible.api.pulse import Pulse
 from crucible.api.recommendations import RecommendationRoutes
+from crucible.api.request_meter import RequestMeter
+from crucible.api.retention import RetentionRoutes
+from crucible.api.secrets import SecretRoutes
 from crucible.api.shards import ShardRoutes
 from crucible.api.shutdown import Shutdown
+from crucible.api.sign_in import SignInRoutes
+from crucible.api.status import StatusRoutes
 from crucible.api.system import SystemRoutes
 from crucible.api.tasks import TaskRoutes
+from crucible.api.teams import TeamRoutes
 from crucible.api.templates import TemplateRoutes
 from crucible.api.training import TrainingRoutes
 from crucible.api.workflows import WorkflowRoutes
@@ -49,7 +63,8 @@ def create_app(deps: Deps) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    door, shutdown = Door(deps), Shutdown(deps.hub)
+    requests, shutdown = RequestMeter(deps.gauges.meter), Shutdown(deps.hub)
+    door = Door(deps, requests)
     pulse = Pulse(deps.store, deps.hub, deps.clock)
     app.state.shutdown = shutdown
     app.router.route_class = guarded_route(door)
@@ -58,26 +73,39 @@ def create_app(deps: Deps) -> FastAPI:
         AgentRoutes(deps, shutdown),
         LogRoutes(deps, pulse, shutdown),
         HistoryRoutes(deps),
+        StatusRoutes(deps),
+        OverviewRoutes(deps),
         CheckpointRoutes(deps),
         OutputRoutes(deps),
         CostRoutes(deps),
+        CostReportRoutes(deps),
+        BudgetRoutes(deps),
         TaskRoutes(deps),
         DatasetRoutes(deps),
         TemplateRoutes(deps),
+        SecretRoutes(deps),
         ShardRoutes(deps),
         PlanningRoutes(deps),
         PriceRoutes(deps),
         PredictionRoutes(deps),
         RecommendationRoutes(deps),
         PeopleRoutes(deps),
+        TeamRoutes(deps),
+        AuditRoutes(deps),
+        SignInRoutes(deps),
+        RetentionRoutes(deps),
         HostRoutes(deps),
+        LabRoutes(deps),
+        AlertRoutes(deps),
         ObjectRoutes(deps),
         SystemRoutes(deps, app, shutdown),
         TrainingRoutes(deps),
         WorkflowRoutes(deps),
+        MetricRoutes(deps, requests),
+        PageRoutes(deps),
     ):
         routes.add_to(app.router)
-    live = LiveRoutes(deps, pulse, shutdown)
+    live = LiveRoutes(deps, pulse, shutdown, requests)
     for path in ("/v1/jobs/{job_id}/stream", "/api/v1/training/{job_id}/stream"):
         app.router.routes.append(GuardedSocket(door, path, live.stream))
     channels = ChannelRoutes(deps)
@@ -85,7 +113,7 @@ def create_app(deps: Deps) -> FastAPI:
     app.router.routes.append(GuardedSocket(door, "/agent/v1/channels/{channel_id}", channels.agent))
     _check_table(app.routes)
     add_handlers(app)
-    app.add_middleware(Guard, settings=deps.settings, shutdown=shutdown)
+    app.add_middleware(Guard, settings=deps.settings, shutdown=shutdown, requests=requests, clock=deps.clock)
     return app
 
 

@@ -15,9 +15,10 @@ from crucible.api.history import task_of
 from crucible.api.reply import encoded
 from crucible.api.routing import job_id_of, number_in
 from crucible.engine.channels import COMES_WITHIN, Meeting, Place
+from crucible.model.account import Principal
 from crucible.model.errors import Conflict, InvalidRequest, PlatformError, Unreachable
 from crucible.model.ids import ChannelId
-from crucible.model.record import Principal
+from crucible.model.job import Job
 from crucible.wire.channels import ERROR, REQUEST
 
 log = logging.getLogger("crucible.channels")
@@ -43,13 +44,13 @@ class ChannelRoutes:
     async def person(self, socket: WebSocket) -> None:
         """Refused before it is accepted, if there is nothing to reach."""
         who, query, channels = principal(socket), socket.query_params, self._deps.channels
-        job = await self._deps.service.find(who, job_id_of(socket.path_params["job_id"]))
+        job = await self._deps.service.find_to_change(who, job_id_of(socket.path_params["job_id"]))
         task_id = await task_of(self._deps.store, job, number_in(query, "task", 0))
         place = await channels.place(job, task_id, number_in(query, "rank", 0))
         with channels.seat(who.user_id, place.node_id):
             await socket.accept()
             try:
-                await self._talk(socket, who, place)
+                await self._talk(socket, who, job, place)
             except PlatformError as error:
                 await self._say_and_close(socket, error)
             except (WebSocketDisconnect, TimeoutError):
@@ -64,8 +65,11 @@ class ChannelRoutes:
             meeting.agent.set_result(socket)
         await meeting.is_over.wait()
 
-    async def _talk(self, socket: WebSocket, who: Principal, place: Place) -> None:
+    async def _talk(self, socket: WebSocket, who: Principal, job: Job, place: Place) -> None:
         request = await self._first_word(socket)
+        # What is run there may hold a secret: only that somebody came is written down.
+        told = {"kind": request["kind"], "rank": place.rank}
+        await self._deps.audits.note(who, "channel.open", f"job:{job.id}", team=job.team, **told)
         async with self._deps.channels.meet(place, request) as meeting:
             log.info("channel %s: %s %s", meeting.channel.id, who.user_id, _deed(request, place))
             agent = await self._called(socket, meeting)

@@ -65,8 +65,12 @@ class CheckpointRoutes:
 
     async def remove(self, request: Request, job_id: str, step: str, task: TaskIndex = 0) -> Response:
         """Refused for the newest two of a job that is not over."""
-        job, number = await self._job(request, job_id, task), step_of(step)
-        await self._deps.checkpoints.remove(job, task, number)
+        who, deps = principal(request), self._deps
+        job = await deps.service.find_to_change(who, job_id_of(job_id))
+        await task_of(deps.store, job, task)
+        number = step_of(step)
+        await deps.audits.note(who, "checkpoint.remove", f"job:{job.id}", team=job.team, step=number, task=task)
+        await deps.checkpoints.remove(job, task, number)
         return json_reply({"removed": number})
 
     async def _job(self, request: Request, job_id: str, task: int) -> Job:

@@ -1,11 +1,13 @@
 """Costs in the words of wire.costs, as plain dictionaries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from crucible.core.costs import Costs, KindCost, MachineCost, Remaining
 from crucible.core.ledger import accrued
+from crucible.core.unit_costs import Saved, UnitCosts
+from crucible.core.uses import Use
 from crucible.model.job import Job
 from crucible.model.ledger import Posting, Usage
 from crucible.model.units import MicroUsd, usd
@@ -31,6 +33,28 @@ def job_costs(
         "intervals": [interval(one, now) for one in usages],
         "postings": [posting(one) for one in postings],
     }
+
+
+def spent_on(uses: Mapping[Use, int]) -> dict[str, Any]:
+    """What was useful, what was idle and why: together what was charged."""
+    idle = {use: part for use, part in uses.items() if use is not Use.USEFUL}
+    return {
+        **money("useful", MicroUsd(uses.get(Use.USEFUL, 0))),
+        **money("idle", MicroUsd(sum(idle.values()))),
+        "idle_by": [{"use": use, **money("amount", MicroUsd(idle[use]))} for use in Use if use in idle],
+    }
+
+
+def units(found: UnitCosts) -> dict[str, Any]:
+    return {
+        "per_step_usd": found.per_step,
+        "per_sample_usd": found.per_sample,
+        "per_token_usd": found.per_token,
+    }
+
+
+def saved(found: Saved) -> dict[str, Any]:
+    return money("saved", found.saved) | money("unpriced", found.unpriced)
 
 
 def money(name: str, amount: MicroUsd | None) -> dict[str, Any]:

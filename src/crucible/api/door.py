@@ -11,19 +11,25 @@ from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from crucible.api.access import SOCKET, Access, required
+from crucible.api.access import SOCKET, Access, Need, check, required
 from crucible.api.deps import Deps
 from crucible.api.errors import error_reply, same_words
-from crucible.model.errors import Forbidden, InvariantBroken, NotFound, PlatformError, Unauthenticated
+from crucible.api.limits import Limits
+from crucible.api.request_meter import RequestMeter
+from crucible.model.account import Grant, Principal, Role
+from crucible.model.errors import InvariantBroken, NotFound, PlatformError, Unauthenticated
 from crucible.model.ids import AttemptId, JobId, TokenId
-from crucible.model.record import Principal, Role
+from crucible.ports.log_scope import for_job
 
+ROUTE = "crucible.route"  # its template
 _WHO = "crucible.who"
 _BEARER = "crucible.bearer"
 _ATTEMPT = "crucible.attempt"
 # A browser cannot set headers on a WebSocket: there the token comes as a subprotocol.
 _SUBPROTOCOL = "bearer."
 _ATTEMPT_PREFIX = "cra."
+# Job code acts for its owner, but only looks.
+ONLY_LOOK = frozenset({Grant.READ})
 
 
 def principal(request: Request | WebSocket) -> Principal:
@@ -45,37 +51,56 @@ def attempt_of(request: Request) -> AttemptId:
 
 
 class Door:
-    def __init__(self, deps: Deps) -> None:
+    def __init__(self, deps: Deps, requests: RequestMeter) -> None:
         self._deps = deps
+        self.requests = requests
+        self._limits = Limits(deps.settings.rate_limits, deps.clock.monotonic)
 
-    async def admit(self, access: Access, scope: Scope) -> None:
-        """Raises Unauthenticated, Forbidden or NotFound."""
-        if access in (Access.PUBLIC, Access.SIGNED):
+    async def admit(self, need: Need, scope: Scope) -> None:
+        """Raises Unauthenticated, Forbidden, NotFound or Busy."""
+        address = _address(scope)
+        if need.access is Access.SIGNED:
+            self._limits.signed.take(address)
             return
-        token = scope[_BEARER] = _token(scope)
+        if need.access is Access.PUBLIC:
+            self._limits.anonymous.take(address)
+            return
+        try:
+            await self._recognise(need, scope, address)
+        except Unauthenticated:
+            self._limits.failures.take(address)
+            raise
+
+    async def _recognise(self, need: Need, scope: Scope, address: str) -> None:
+        access, token = need.access, _token(scope)
+        scope[_BEARER] = token
         if access is Access.NODE:
-            await self._deps.gateway.authenticate(token)
+            self._limits.agents.take(await self._deps.gateway.authenticate(token))
         elif access is Access.WORKER:
-            scope[_ATTEMPT] = await self._deps.gateway.attempt_principal(token)
+            attempt_id = scope[_ATTEMPT] = await self._deps.gateway.attempt_principal(token)
+            self._limits.agents.take(attempt_id)
         elif access is Access.ATTEMPT and token.startswith(_ATTEMPT_PREFIX):
             scope[_WHO] = await self._attempt(token, scope["path_params"].get("job_id", ""))
         elif access is not Access.ENROLMENT:
-            scope[_WHO] = await self._person(token, access)
+            scope[_WHO] = await self._person(token, need, address)
 
-    async def _person(self, token: str, access: Access) -> Principal:
-        who = await self._deps.service.authenticate(token)
-        if access is Access.ADMIN and who.role is not Role.ADMIN:
-            raise Forbidden("only an admin may do that; ask one")
+    async def _person(self, token: str, need: Need, address: str) -> Principal:
+        """An address that tries one token after another is not even listened to for a while."""
+        self._limits.failures.check(address)
+        who = await self._deps.people.authenticate(token)
+        self._limits.people.take(who.token_id)
+        check(need, who)
         return who
 
     async def _attempt(self, token: str, job_id: str) -> Principal:
         """Job code acts for its job's owner, on its own job and nothing else."""
         attempt_id = await self._deps.gateway.attempt_principal(token)
+        self._limits.agents.take(attempt_id)
         attempt = await self._deps.store.attempt(attempt_id)
         if attempt.job_id != job_id:
             raise NotFound(f"no job {job_id[:64]}")
         job = await self._deps.store.job(JobId(job_id))
-        return Principal(job.user_id, Role.MEMBER, TokenId(f"attempt:{attempt_id}"))
+        return Principal(job.user_id, Role.MEMBER, TokenId(f"attempt:{attempt_id}"), grants=ONLY_LOOK)
 
 
 def guarded_route(door: Door) -> type[APIRoute]:
@@ -84,8 +109,8 @@ def guarded_route(door: Door) -> type[APIRoute]:
     class GuardedRoute(APIRoute):
         def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
             super().__init__(path, endpoint, **options)
-            (access,) = {required(method, path) for method in self.methods or ()}
-            self.app = _admitting(door, access, _direct(self) or self.app)
+            (need,) = {required(method, path) for method in self.methods or ()}
+            self.app = _admitting(door, need, path, _direct(self) or self.app)
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
@@ -102,17 +127,21 @@ class GuardedSocket(WebSocketRoute):
     """The class of all WebSocket routes: who is refused gets an ordinary HTTP answer instead of a socket."""
 
     def __init__(self, door: Door, path: str, endpoint: Callable[[WebSocket], Coroutine[Any, Any, None]]) -> None:
-        access = required(SOCKET, path)
+        need = required(SOCKET, path)
 
         async def admitted(socket: WebSocket) -> None:
+            socket.scope[ROUTE] = path
+            door.requests.opened(path)
             try:
-                await door.admit(access, socket.scope)
+                await door.admit(need, socket.scope)
                 await endpoint(socket)
             except PlatformError as error:
                 if isinstance(error, InvariantBroken) or socket.client_state.name != "CONNECTING":
                     raise
                 await socket.receive()
                 await socket.send_denial_response(error_reply(same_words(error, socket.path_params)))
+            finally:
+                door.requests.closed(path)
 
         super().__init__(path, admitted)
 
@@ -123,9 +152,12 @@ class JsonRequest(Request):
         return orjson.loads(await self.body())
 
 
-def _admitting(door: Door, access: Access, app: ASGIApp) -> ASGIApp:
+def _admitting(door: Door, need: Need, path: str, app: ASGIApp) -> ASGIApp:
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
-        await door.admit(access, scope)
+        scope[ROUTE] = path
+        if "job_id" in scope["path_params"]:
+            for_job(scope["path_params"]["job_id"])
+        await door.admit(need, scope)
         await app(scope, receive, send)
 
     return admitted
@@ -147,6 +179,12 @@ def _direct(route: APIRoute) -> ASGIApp | None:
         await response(scope, receive, send)
 
     return call
+
+
+def _address(scope: Scope) -> str:
+    """Of the computer that the connection comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _token(scope: Scope) -> str:

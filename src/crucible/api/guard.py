@@ -13,10 +13,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crucible.api.access import SOCKET
 from crucible.api.deps import ApiSettings
+from crucible.api.door import ROUTE
 from crucible.api.errors import error_reply, internal_error
+from crucible.api.request_meter import RequestMeter
 from crucible.api.shutdown import Shutdown
 from crucible.model.errors import Forbidden, PlatformError, TooLarge
+from crucible.ports import log_scope
+from crucible.ports.clock import Clock
 
 log = logging.getLogger("crucible.api")
 
@@ -32,19 +37,31 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
+    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+# Of these, an answer may bring its own.
+_OWN = frozenset({b"content-security-policy", b"cache-control"})
+_ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000; includeSubDomains")
 _STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, settings: ApiSettings, shutdown: Shutdown) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ApiSettings, shutdown: Shutdown, requests: RequestMeter, clock: Clock
+    ) -> None:
         self._app = app
+        self._requests = requests
+        self._clock = clock
         self._shutdown = shutdown
         self._settings = settings
         self._names = frozenset({"localhost", *(name.lower() for name in settings.allowed_hosts)})
         self._hosts: set[bytes | None] = set()  # headers that were found good
+        self._headers = (*_HEADERS, _ONLY_HTTPS) if settings.is_https else _HEADERS
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
 
@@ -53,12 +70,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request_id = f"{self._prefix}-{next(self._numbers):x}"
-        started = False
+        began, started = self._clock.monotonic(), False
+        log_scope.request_id.set(request_id)
 
         async def send_named(message: Message) -> None:
             nonlocal started
             if message["type"] in _STARTS:
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), *_HEADERS]
+                brought = message["headers"]
+                message["headers"] = [*brought, (b"x-request-id", request_id.encode()), *self._headers_beside(brought)]
+                self._note(scope, message["status"], began)
             started = True
             await send(message)
 
@@ -77,6 +97,14 @@ class Guard:
             if started:
                 raise  # the server breaks the connection off, so that half an answer is not taken for a whole one
             await _refuse(internal_error(request_id), scope, receive, send_named)
+
+    def _headers_beside(self, brought: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
+        own = _OWN.intersection(name for name, _ in brought)
+        return [header for header in self._headers if header[0] not in own] if own else self._headers
+
+    def _note(self, scope: Scope, status: int, began: float) -> None:
+        method, route = scope.get("method", SOCKET), scope.get(ROUTE)
+        self._requests.answered(method, route, status, self._clock.monotonic() - began)
 
     def _checked(self, scope: Scope, receive: Receive) -> Receive:
         """What to receive from; raises if the request must not go further."""

@@ -1,6 +1,8 @@
 """What a job did: its events, attempts, artifacts, metrics, and the spec it came from."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -12,16 +14,28 @@ from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.reply import json_reply
 from crucible.api.routing import Offset, TaskIndex, add, job_id_of
-from crucible.model.errors import NotFound
+from crucible.model.errors import InvalidRequest, NotFound
 from crucible.model.ids import TaskId
 from crucible.model.job import Job
+from crucible.model.metrics import MINUTE_MS, QUARTER_MS
 from crucible.ports.store import LoggedEvent, Store
-from crucible.ports.streams import MetricPoint
+from crucible.ports.streams import Channel, ChartQuery, MetricPoint
 from crucible.wire import rest
+from crucible.wire.plans import Plan
 
 MAX_EVENTS = 10_000
+MAX_CHART, USUAL_CHART = 5000, 1000  # points of each name
 MAX_POINTS = 10_000
 _READ_BYTES = 256 << 10
+
+
+class Resolution(StrEnum):
+    RAW = "raw"
+    MINUTE = "1m"
+    QUARTER = "15m"
+
+
+RESOLUTION_MS = {Resolution.RAW: 0, Resolution.MINUTE: MINUTE_MS, Resolution.QUARTER: QUARTER_MS}
 
 
 class HistoryRoutes:
@@ -36,7 +50,7 @@ class HistoryRoutes:
         add(router, "GET", "/v1/jobs/{job_id}/attempts", self.attempts, rest.Attempts)
         add(router, "GET", "/v1/jobs/{job_id}/spec", self.spec, rest.Spec, responses=yaml)
         add(router, "GET", "/v1/jobs/{job_id}/launch-script", self.launch_script, rest.LaunchScript)
-        add(router, "GET", "/v1/jobs/{job_id}/plan", self.plan, rest.Plan)
+        add(router, "GET", "/v1/jobs/{job_id}/plan", self.plan, Plan)
         add(router, "GET", "/v1/jobs/{job_id}/why", self.why, rest.Explanation)
 
     async def events(
@@ -62,9 +76,27 @@ class HistoryRoutes:
         name: Annotated[list[str] | None, Query(description="Only these values")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_POINTS)] = MAX_POINTS,
         task: TaskIndex = 0,
+        begin: Annotated[datetime | None, Query(alias="from", description="A chart: not before")] = None,
+        end: Annotated[datetime | None, Query(alias="to", description="A chart: before")] = None,
+        resolution: Annotated[Resolution | None, Query(description="A chart: at this or, if need be, coarser")] = None,
+        max_points: Annotated[int | None, Query(ge=1, le=MAX_CHART, description="A chart: of each name")] = None,
+        of: Annotated[Channel, Query(description="What it reported, or how its machines are used")] = Channel.METRICS,
+        rank: Annotated[int | None, Query(ge=0, lt=2**31, description="A chart: of this one alone")] = None,
     ) -> Response:
-        """Points in the order they came; read on from `next_offset`."""
+        """Points in the order they came; read on from `next_offset`. With a range, a resolution or `max_points`: a
+        chart, in as many points as asked for, whatever the length of the job."""
         task_id = await task_of(self._deps.store, await self._job(request, job_id), task)
+        is_chart = any(one is not None for one in (begin, end, resolution, max_points, rank))
+        if is_chart or of is Channel.USAGE:
+            query = ChartQuery(
+                from_ms=_ms(begin),
+                to_ms=_ms(end),
+                resolution_ms=None if resolution is None else RESOLUTION_MS[resolution],
+                max_points=max_points or USUAL_CHART,
+                names=name,
+                rank=rank,
+            )
+            return json_reply(views.chart(await self._deps.streams.chart(task_id, of, query), offset))
         items: list[dict[str, Any]] = []
         size = _READ_BYTES
         while len(items) < limit:
@@ -140,6 +172,14 @@ async def _events(
         found += [one for one in batch if everything or one.to_status is not None]
         after = batch[-1].seq
     return found[:limit], True
+
+
+def _ms(at: datetime | None) -> int | None:
+    if at is None:
+        return None
+    if at.tzinfo is None:
+        raise InvalidRequest("a time needs its zone, as in 2026-11-18T12:00:00Z", field="from")
+    return round(at.timestamp() * 1000)
 
 
 def _wanted(points: Sequence[MetricPoint], after: int | None, names: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.reply import json_reply
 from crucible.api.routing import add
+from crucible.core.auditing import by
+from crucible.model.audit import AuditEntry
 from crucible.model.errors import Conflict
 from crucible.model.host import HostUse
 from crucible.ports.hosts import HostDesk, HostView, NewHost
@@ -42,7 +44,9 @@ class HostRoutes:
     async def add(self, request: Request, body: wire.NewHosts) -> Response:
         """Every host is reached and looked at; all are registered, or none."""
         new = [NewHost(**{**one.model_dump(), "use": HostUse(one.use)}) for one in body.items]
-        added = await self._desk.add(new, principal(request).user_id)
+        names = [one.name for one in new]
+        entry = self._entry(request, "host.add", ",".join(names), count=len(names))
+        added = await self._desk.add(new, principal(request).user_id, audit=entry)
         self._changed()
         return json_reply({"items": [view(one) for one in added]}, 201)
 
@@ -52,16 +56,20 @@ class HostRoutes:
 
     async def drain(self, request: Request, name: str, body: wire.Drain | None = None) -> Response:
         """What runs there ends in its own time; nothing new is started."""
-        return self._done(await self._desk.drain(name, body.reason if body else None))
+        reason = body.reason if body else None
+        return self._done(await self._desk.drain(name, reason, audit=self._entry(request, "host.drain", name)))
 
     async def resume(self, request: Request, name: str) -> Response:
-        return self._done(await self._desk.resume(name))
+        return self._done(await self._desk.resume(name, audit=self._entry(request, "host.resume", name)))
 
     async def remove(self, request: Request, name: str, force: Force = False) -> Response:
         """Refused while machines of ours live there."""
-        await self._desk.remove(name, force=force)
+        await self._desk.remove(name, force=force, audit=self._entry(request, "host.remove", name))
         self._changed()
         return Response(status_code=204)
+
+    def _entry(self, request: Request, action: str, name: str, **details: Any) -> AuditEntry:
+        return by(principal(request), self._deps.clock.now(), action, f"host:{name}", **details)
 
     @property
     def _desk(self) -> HostDesk:

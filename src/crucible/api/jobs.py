@@ -10,11 +10,10 @@ from crucible.api.door import principal
 from crucible.api.reply import json_reply
 from crucible.api.routing import IdempotencyKey, add, described_query, job_id_of, queried
 from crucible.api.shards import shard_counts
-from crucible.engine.spending import so_far, so_far_of
+from crucible.engine.spending import spent
 from crucible.model.errors import InvalidRequest
-from crucible.model.ids import Digest
+from crucible.model.ids import Digest, UserId
 from crucible.model.job import Job, JobStatus
-from crucible.model.record import Role
 from crucible.ports.store import JobQuery
 from crucible.wire import rest
 from crucible.wire.workflows import Again
@@ -41,11 +40,14 @@ class JobRoutes:
         return json_reply(await described(self._deps, job))
 
     async def list(self, request: Request) -> Response:
-        """Your jobs, newest first; an admin's list has everybody's."""
+        """Yours and those of your teams, newest first; an admin's list has everybody's."""
         who, asked = principal(request), queried(rest.JobListQuery, request)
         query = JobQuery(
             status=_statuses(asked.status),
-            user_id=None if who.role is Role.ADMIN else who.user_id,
+            seen_by=await self._deps.teams.sight(who, asked.project or None),
+            user_id=UserId(asked.user) if asked.user else None,
+            team=asked.team or None,
+            project=asked.project or None,
             name=asked.name or None,
             parent=job_id_of(asked.parent) if asked.parent else None,
             with_steps=asked.steps,
@@ -55,7 +57,7 @@ class JobRoutes:
         page = await self._deps.store.jobs(query)
         posted = {item.id: item.cost_running_microusd for item in page.items}
         workflows = await self._deps.store.workflows(list(posted))
-        costs = await so_far(self._deps.store, self._deps.clock, posted, workflows)
+        costs = await spent(self._deps.store, self._deps.clock, posted, workflows)
         return json_reply(views.page(page, costs, workflows))
 
     async def submit(self, request: Request, body: rest.Submit, idempotency_key: IdempotencyKey = None) -> Response:
@@ -66,6 +68,7 @@ class JobRoutes:
             spec_yaml=body.spec_yaml,
             code_digest=None if body.code_digest is None else Digest(body.code_digest),
             idempotency_key=idempotency_key,
+            traceparent=request.headers.get("traceparent"),
         )
         return json_reply(views.submitted(job), 201)
 
@@ -98,7 +101,8 @@ class JobRoutes:
 async def described(deps: Deps, job: Job) -> dict[str, object]:
     store = deps.store
     came = await store.prediction(job.id) if job.status.is_terminal else None
-    cost, workflows = (await so_far_of(store, deps.clock, [job.id]))[job.id], await store.workflows([job.id])
+    workflows = await store.workflows([job.id])
+    cost = (await spent(store, deps.clock, await store.job_costs([job.id]), workflows))[job.id].so_far
     tries, progress = await store.tries(job.id), await store.job_progress(job.id)
     view = views.job_view(job, tries, progress, came, cost, await shard_counts(deps, job, cost))
     return view if job.id not in workflows else views.workflow_job(view, workflows[job.id])

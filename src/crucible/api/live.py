@@ -1,4 +1,4 @@
-"""A job as it happens, over a WebSocket: status, progress, metrics, log lines, cost, and an end.
+"""A job as it happens, over a WebSocket: status, progress, metrics, log lines, cost, health, and an end.
 
 Every message carries a cursor; whoever comes back with the last one misses nothing and gets nothing twice. Each client
 is served at its own pace from the store and the streams: nothing is queued for it, so a slow one only lags. It sends
@@ -18,9 +18,12 @@ from crucible.api.door import principal
 from crucible.api.history import task_of
 from crucible.api.pulse import Pulse, Seen
 from crucible.api.reply import encoded
+from crucible.api.request_meter import RequestMeter
 from crucible.api.routing import job_id_of, number_in
 from crucible.api.shutdown import Shutdown
+from crucible.api.status_views import finding
 from crucible.model.errors import InvalidRequest, PlatformError
+from crucible.model.health import Health
 from crucible.model.ids import TaskId
 from crucible.model.job import Job
 from crucible.ports.store import LoggedEvent
@@ -49,8 +52,9 @@ class Cursor:
 
 
 class LiveRoutes:
-    def __init__(self, deps: Deps, pulse: Pulse, shutdown: Shutdown) -> None:
+    def __init__(self, deps: Deps, pulse: Pulse, shutdown: Shutdown, requests: RequestMeter) -> None:
         self._deps = deps
+        self._requests = requests
         self._pulse = pulse
         self._shutdown = shutdown
 
@@ -64,7 +68,8 @@ class LiveRoutes:
         await socket.accept(subprotocol=_subprotocol(socket))
         watch = asyncio.ensure_future(_gone(socket))
         try:
-            await self._send(socket, watch, Telling(self._deps, task_id, cursor), job)
+            telling = Telling(self._deps, task_id, cursor, with_points=query.get("metrics") != "false")
+            await self._send(socket, watch, telling, job)
         finally:
             watch.cancel()
 
@@ -82,8 +87,10 @@ class LiveRoutes:
                     await self._pulse.wait(seen)
             if not watch.done():
                 await socket.close(GOING_AWAY, "the server is stopping; come back with your cursor")
-        except (WebSocketDisconnect, TimeoutError):
+        except WebSocketDisconnect:
             pass
+        except TimeoutError:
+            self._requests.dropped(1)
         except PlatformError as error:
             await socket.close(FAILED, error.code)
 
@@ -91,8 +98,9 @@ class LiveRoutes:
 class Telling:
     """What one client has been told, and what it has not."""
 
-    def __init__(self, deps: Deps, task_id: TaskId, cursor: Cursor) -> None:
+    def __init__(self, deps: Deps, task_id: TaskId, cursor: Cursor, *, with_points: bool = True) -> None:
         self._deps = deps
+        self._with_points = with_points  # who draws charts asks for those, and not for every point
         self._task_id = task_id
         self.cursor = cursor
         self.is_up_to_date = False
@@ -101,6 +109,7 @@ class Telling:
         self._state: tuple[object, ...] | None = None
         self._progress: JobProgress | None = None
         self._cost: Mapping[str, Any] | None = None
+        self._health: Mapping[str, Any] | None = health_view(None)  # told when it is known
 
     async def news(self, seen: Seen) -> AsyncIterator[dict[str, Any]]:
         """Each message moves the cursor past itself. At most one piece of each stream: others' news must not wait."""
@@ -116,6 +125,10 @@ class Telling:
         if cost != self._cost:
             self._cost = cost
             yield {"type": "cost", **cost}
+        health = health_view(seen)
+        if health != self._health:
+            self._health = health
+            yield {"type": "health", **health}
         async for message in self._pieces():
             yield message
         if job.status.is_terminal and self.is_up_to_date:
@@ -147,15 +160,25 @@ class Telling:
         }
 
     async def _pieces(self) -> AsyncIterator[dict[str, Any]]:
-        points = await self._deps.streams.read_metrics(self._task_id, self.cursor.metrics, PIECE_BYTES)
-        self.cursor = replace(self.cursor, metrics=points.next_offset)
-        if points.points:
-            yield {"type": "metrics", "points": [views.metric(point, point.values) for point in points.points]}
+        has_all_points = True
+        if self._with_points:
+            points = await self._deps.streams.read_metrics(self._task_id, self.cursor.metrics, PIECE_BYTES)
+            self.cursor = replace(self.cursor, metrics=points.next_offset)
+            has_all_points = points.is_end
+            if points.points:
+                yield {"type": "metrics", "points": [views.metric(point, point.values) for point in points.points]}
         lines = await self._deps.streams.read_log(self._task_id, self.cursor.log, PIECE_BYTES)
         self.cursor = replace(self.cursor, log=lines.next_offset)
         if lines.lines:
             yield {"type": "log", "lines": [views.log_line(line) for line in lines.lines]}
-        self.is_up_to_date = points.is_end and lines.is_end
+        self.is_up_to_date = has_all_points and lines.is_end
+
+
+def health_view(seen: Seen | None) -> dict[str, Any]:
+    """How it is, while it works."""
+    if seen is None or seen.health is None or seen.job.status.is_terminal:
+        return {"status": Health.UNKNOWN, "findings": []}
+    return {"status": seen.health.status, "findings": [finding(one) for one in seen.findings]}
 
 
 def _cursor(text: str | None) -> Cursor:

@@ -18,7 +18,10 @@ from crucible.api.pulse import Pulse
 from crucible.api.reply import Pulled, encoded
 from crucible.api.routing import Offset, TaskIndex, add, job_id_of
 from crucible.api.shutdown import Shutdown
+from crucible.model.errors import Conflict
 from crucible.model.ids import JobId, TaskId
+from crucible.model.job import Job
+from crucible.model.retention import Kept
 from crucible.ports.streams import LogChunk, LogLine, Streams
 
 PIECE_BYTES = 64 << 10
@@ -90,6 +93,8 @@ class LogRoutes:
         if tail is not None:
             offset, skip = await tail_start(streams, task_id, tail, wanted)
         stop = await streams.log_size(task_id)
+        if not stop and job.status.is_terminal:
+            await self._check_kept(job)
         if follow:
             chunks, headers = self._following(job.id, task_id, offset), {}
         else:
@@ -97,6 +102,11 @@ class LogRoutes:
         if format == "json":
             return Pulled(_written(chunks, wanted, skip, _json, b"\n"), "application/x-ndjson", headers)
         return Pulled(_written(chunks, wanted, skip, Text(), b""), "text/plain", headers)
+
+    async def _check_kept(self, job: Job) -> None:
+        at = (await self._deps.store.when_removed(job.id)).get(Kept.LOGS)
+        if at is not None:
+            raise Conflict(f"the logs of job {job.id} were removed on {at:%Y-%m-%d}: they are kept for so long only")
 
     async def _following(self, job_id: JobId, task_id: TaskId, offset: int) -> AsyncGenerator[LogChunk, None]:
         """Ends when the job is over and everything was read after that was known, or when the server stops."""

@@ -1,5 +1,7 @@
 """Before a job: is the spec right, where would it run, and is its code here?"""
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +15,7 @@ from crucible.model.encoding import encode
 from crucible.model.errors import NotFound
 from crucible.model.ids import Digest
 from crucible.wire import rest
+from crucible.wire.plans import Plan
 
 
 class PlanningRoutes:
@@ -21,8 +24,10 @@ class PlanningRoutes:
 
     def add_to(self, router: APIRouter) -> None:
         binary = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _BINARY}}}}
-        add(router, "POST", "/v1/plan", self.plan, rest.Plan)
+        add(router, "POST", "/v1/plan", self.plan, Plan)
         add(router, "POST", "/v1/validate", self.validate, rest.Validated)
+        add(router, "GET", "/v1/spec/schema", self.schema, dict[str, Any])
+        add(router, "GET", "/v1/spec/examples", self.examples, rest.SpecExamples)
         add(router, "HEAD", "/v1/packages/{digest}", self.has_package, None, responses={404: {}, 400: {}, 401: {}})
         add(router, "PUT", "/v1/packages/{digest}", self.put_package, rest.Package, status=201, openapi_extra=binary)
 
@@ -37,6 +42,16 @@ class PlanningRoutes:
         loaded = specs.load(await self._deps.templates.resolved(body.spec_yaml))
         return json_reply({"valid": True, "warnings": [encode(problem) for problem in loaded.warnings]})
 
+    async def schema(self, request: Request) -> Response:
+        """JSON Schema of a job file, for editors that complete and check YAML."""
+        return json_reply(specs.schema())
+
+    async def examples(self, request: Request) -> Response:
+        """Job files to start from."""
+        return json_reply(
+            {"items": [{"name": name, "about": about, "spec_yaml": text()} for name, about, text in _EXAMPLES]}
+        )
+
     async def has_package(self, request: Request, digest: str) -> Response:
         """200 if the server has it."""
         if not await self._deps.blobs.has(Digest(digest)):
@@ -50,4 +65,8 @@ class PlanningRoutes:
         return json_reply({"digest": digest, "size_bytes": size}, 201)
 
 
+_EXAMPLES = (
+    ("minimal", "the least that is a job", specs.minimal_example),
+    ("full", "every usual field explained", specs.example),
+)
 _BINARY = {"type": "string", "format": "binary"}

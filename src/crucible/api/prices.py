@@ -1,6 +1,7 @@
 """What is on sale and for how much: prices with their age, their history and their sources; offers; providers side by
 side."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from crucible.api.deps import Deps
+from crucible.api.door import principal
 from crucible.api.price_views import PriceViews
 from crucible.api.reply import json_reply
 from crucible.api.routing import add, described_query, queried
 from crucible.core import browse
 from crucible.core.browse import Grouping, OfferQuery, Sort
+from crucible.core.capacity import pools
 from crucible.core.offers import UNKNOWN, Ints, OfferTable
 from crucible.engine.prices import ASKED_TIMEOUT_S
 from crucible.model.errors import InvalidRequest
@@ -37,6 +40,7 @@ class PriceRoutes:
         )
         for path, handler, answer, query in routes:
             add(router, "GET", path, handler, answer, openapi_extra=described_query(query))
+        add(router, "GET", "/v1/capacity", self.capacity, wire.Capacity)
         add(router, "GET", "/v1/prices/sources", self.sources, wire.PriceSources)
         add(router, "POST", "/v1/prices/refresh", self.refresh, wire.PricesRefreshed)
 
@@ -90,6 +94,7 @@ class PriceRoutes:
 
     async def refresh(self, request: Request) -> Response:
         """Ask every source now. One that fails is named; the others are stored all the same."""
+        await self._deps.audits.note(principal(request), "prices.refresh", "prices")
         done = await self._deps.prices.refresh(ASKED_TIMEOUT_S)
         return json_reply({"items": [self._views().refreshed(one) for one in done]})
 
@@ -105,6 +110,11 @@ class PriceRoutes:
         else:
             answer["items"] = [views.offer(one) for one in browse.listings(table, rows[: asked.limit])]
         return json_reply(answer)
+
+    async def capacity(self, request: Request) -> Response:
+        """GPUs of this computer, own hosts and Slurm clusters: how many there are, and how many are free."""
+        table = await self._deps.table()
+        return json_reply({"items": [asdict(pool) for pool in pools(table.live.values())]})
 
     async def compare(self, request: Request) -> Response:
         """Every provider that has the GPU: cheapest on demand, cheapest spot, and how each bills."""

@@ -3,10 +3,12 @@ another server hears no news here, so what is known is looked at again after a m
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from crucible.engine.hub import Hub
 from crucible.engine.spending import so_far_of
+from crucible.model.health import Finding, JobHealth
 from crucible.model.ids import JobId
 from crucible.model.job import Job
 from crucible.model.units import MicroUsd
@@ -29,6 +31,8 @@ class Seen:
     progress: JobProgress | None
     cost: MicroUsd  # so far …
     cost_at: float  # … then
+    health: JobHealth | None = None
+    findings: Sequence[Finding] = ()  # open
 
 
 class Pulse:
@@ -66,9 +70,10 @@ class Pulse:
         counter, at = self._hub.counter(job_id), self._clock.monotonic()
         job, progress = await self._store.job(job_id), await self._store.job_progress(job_id)
         if before is not None and at - before.cost_at < ADD_UP_AGAIN_S:
-            return Seen(counter, at, job, progress, before.cost, before.cost_at)
+            return replace(before, counter=counter, at=at, job=job, progress=progress)
         costs = await so_far_of(self._store, self._clock, [job_id])
-        return Seen(counter, at, job, progress, costs[job_id], at)
+        health, findings = await self._store.job_healths([job_id]), await self._store.open_findings([job_id])
+        return Seen(counter, at, job, progress, costs[job_id], at, health.get(job_id), findings)
 
 
 def _has_seen(look: "asyncio.Task[Seen]") -> bool:

@@ -26,6 +26,7 @@ IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_lengt
 TaskIndex = Annotated[int, Query(ge=0, le=1_000_000, description="Which task of the job; most jobs have one")]
 Offset = Annotated[int, Query(ge=0, lt=2**63)]
 
+MAX_NAME = 200
 _JOB_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
@@ -79,6 +80,13 @@ def job_id_of(text: str) -> JobId:
     if not _JOB_ID.fullmatch(text):
         raise NotFound("no such job")
     return JobId(text)
+
+
+def named(text: str, what: str) -> str:
+    """The same for whatever else goes by a name."""
+    if not text.isprintable() or len(text) > MAX_NAME:
+        raise NotFound(f"no such {what}")
+    return text
 
 
 def number_in(query: Mapping[str, str], name: str, default: int) -> int:

@@ -34,6 +34,7 @@ class TrainingRoutes:
             name=body.name,
             spec_yaml=_spec_of(body),
             idempotency_key=idempotency_key,
+            traceparent=request.headers.get("traceparent"),
         )
         return json_reply(_started(job), 201)
 

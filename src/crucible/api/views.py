@@ -5,13 +5,17 @@ from typing import Any
 
 from crucible.core.checkpoint import Whole
 from crucible.core.stored_manifest import NodeManifest
+from crucible.core.telemetry import is_within_goal
 from crucible.engine.checkpoint_desk import Row, ShardFiles
+from crucible.engine.spending import Spent
 from crucible.engine.stored import Place
 from crucible.model.attempt import Attempt, Rank
+from crucible.model.health import HeldNode
 from crucible.model.ids import JobId, LeaseId, OrderId
 from crucible.model.job import Job
 from crucible.model.lease import Lease, Node, Order
-from crucible.model.record import Artifact, Prediction, Token, User
+from crucible.model.metrics import Bucket, Chart
+from crucible.model.record import Artifact, Prediction
 from crucible.model.units import MicroUsd, usd
 from crucible.ports.store import JobPage, JobSummary, LoggedEvent
 from crucible.ports.streams import LogLine, MetricPoint
@@ -87,6 +91,9 @@ def prediction(came: Prediction) -> dict[str, Any]:
         "actual_hours": came.actual_hours,
         "estimated_cost_usd": None if came.estimated_cost is None else usd(came.estimated_cost),
         "actual_cost_usd": None if came.actual_cost is None else usd(came.actual_cost),
+        "estimated_hours_high": came.estimated_hours_high,
+        "estimated_cost_high_usd": None if came.estimated_cost_high is None else usd(came.estimated_cost_high),
+        "is_within_goal": is_within_goal(came),
     }
 
 
@@ -135,25 +142,31 @@ def progress_view(progress: JobProgress | None) -> dict[str, Any] | None:
     return {"step": step, "total_steps": total, "fraction": fraction, "at": newest.at, "metrics": newest.metrics}
 
 
-def page(found: JobPage, costs: Mapping[JobId, MicroUsd], workflows: Mapping[JobId, Shape]) -> dict[str, Any]:
+def page(found: JobPage, costs: Mapping[JobId, Spent], workflows: Mapping[JobId, Shape]) -> dict[str, Any]:
     items = [brief(item, costs[item.id], workflows.get(item.id)) for item in found.items]
     return {"items": items, "next_cursor": found.next_cursor}
 
 
-def brief(item: JobSummary, so_far: MicroUsd, shape: Shape | None = None) -> dict[str, Any]:
+def brief(item: JobSummary, spent: Spent, shape: Shape | None = None) -> dict[str, Any]:
     return {
         "id": item.id,
         "name": item.name,
         "status": item.status,
         "reason": item.reason,
         "user_id": item.user_id,
+        "team": item.team,
+        "project": item.project,
+        "desired": item.desired,
         "job_type": item.job_type,
         "framework": item.framework,
         "gpus": item.gpus,
         "provider": item.selected_provider,
         "region": item.selected_region,
-        "cost_usd": usd(so_far),
+        "cost_usd": usd(spent.so_far),
+        "per_hour_usd": usd(spent.per_hour),
         "progress": item.progress if shape is None else shape.ended / shape.steps,
+        "steps": 0 if shape is None else shape.steps,
+        "health": None if item.status.is_terminal else item.health,
         "created_at": item.created_at,
         "started_at": item.started_at,
         "finished_at": item.finished_at,
@@ -286,7 +299,31 @@ def metric(point: MetricPoint, values: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def node(machine: Node, lease: Lease) -> dict[str, Any]:
+def chart(drawn: Chart, offset: int) -> dict[str, Any]:
+    return {
+        "items": [],
+        "next_offset": offset,
+        "resolution_s": drawn.resolution_ms / 1000,
+        "series": [{"name": name, "points": [point(one) for one in drawn.series[name]]} for name in drawn.series],
+        "left_out": drawn.left_out,
+    }
+
+
+def point(one: Bucket) -> dict[str, Any]:
+    return {
+        "t": one.start_ms,
+        "count": one.count,
+        "invalid": one.invalid,
+        "min": one.low if one.count else None,
+        "max": one.high if one.count else None,
+        "mean": one.mean,
+        "last": one.last,
+        "last_t": one.last_ms,
+        "step": one.step,
+    }
+
+
+def node(machine: Node, lease: Lease, order: Order, held: HeldNode | None) -> dict[str, Any]:
     return {
         "id": machine.id,
         "provider": lease.target.provider,
@@ -299,19 +336,12 @@ def node(machine: Node, lease: Lease) -> dict[str, Any]:
         "devices": lease.devices,
         "enrolled_at": machine.enrolled_at,
         "facts": machine.facts,
+        "instance_type": order.instance_type,
+        "is_spot": order.is_spot,
+        "gpu": order.gpu,
+        "gpus": lease.gpus,
+        "price_per_hour_usd": usd(lease.price_per_hour),
+        "rank": held.rank if held else None,
+        "heard_at": held.heard_at if held else None,
+        "usage": held.usage if held else {},
     }
-
-
-def token(held: Token) -> dict[str, Any]:
-    return {
-        "id": held.id,
-        "name": held.name,
-        "user_id": held.user_id,
-        "created_at": held.created_at,
-        "expires_at": held.expires_at,
-        "revoked_at": held.revoked_at,
-    }
-
-
-def user(person: User) -> dict[str, Any]:
-    return {"id": person.id, "name": person.name, "role": person.role, "created_at": person.created_at}

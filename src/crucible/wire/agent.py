@@ -9,6 +9,7 @@ tests/golden/agent tie the two together.
     POST /agent/v1/storage/candidate   bearer: node key; CandidateRequest -> CandidateReply: what to resume from
     POST /agent/v1/datasets, …/fetched bearer: node key; wire.datasets   -> where a tree is; noted that it has come
     POST /agent/v1/outputs, …/whole    bearer: node key; wire.outputs    -> where outputs go; that they are there
+    POST /agent/v1/secrets             bearer: node key; SecretsAsked    -> SecretsReply: values for a living attempt
     WS   /agent/v1/channels/{id}       bearer: node key                  -> see wire.channels: a person waits there
 
 Both directions are whole pictures: `work` is all a node should run, a report's `ranks` is all a node knows of. Either
@@ -85,6 +86,12 @@ class OutputWork(Message):
     within_s: float
 
 
+class SecretUse(Message):
+    name: str
+    env: str | None = None
+    file: str | None = None
+
+
 class Launch(Message):
     job_id: str
     task_id: str
@@ -111,6 +118,7 @@ class Launch(Message):
     inputs: list[DatasetWork] = []
     output: OutputWork | None = None
     params: dict[str, Any] | None = None  # a file for the program: $CRUCIBLE_PARAMS
+    secrets: list[SecretUse] = []  # by name; for their values the agent asks
 
 
 class RankWork(Message):
@@ -267,3 +275,21 @@ class Candidate(Message):
 
 class CandidateReply(Message):
     candidate: Candidate | None  # None: nothing (more) to resume from
+
+
+# --- secrets -------------------------------------------------------------------------------------------
+
+
+class SecretsAsked(Message):
+    attempt_id: Short
+
+
+class SecretValue(Message):
+    """`value` is base64; nothing that holds one shows it."""
+
+    name: str
+    value: Annotated[str, Field(repr=False)]
+
+
+class SecretsReply(Message):
+    items: list[SecretValue] = []

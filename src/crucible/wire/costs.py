@@ -75,6 +75,12 @@ class Remaining(BaseModel):
     high_usd: float
 
 
+class IdleCost(BaseModel):
+    use: Literal["upload", "setup", "gang", "boot", "give_back", "waiting", "spare", "unheld"]
+    amount_microusd: int
+    amount_usd: float
+
+
 class JobCosts(Charged):
     job_id: str
     at: datetime
@@ -83,6 +89,18 @@ class JobCosts(Charged):
     budget_microusd: int | None
     budget_usd: float | None
     remaining: Remaining | None  # null: nobody knows, or it is over
+    useful_microusd: int  # time in which a rank ran, and data that was moved
+    useful_usd: float
+    idle_microusd: int  # the rest of `so_far`
+    idle_usd: float
+    idle_by: list[IdleCost]
+    saved_microusd: int  # against prices on demand when the machines were bought
+    saved_usd: float
+    unpriced_microusd: int  # part of `so_far` of which nobody knew that price
+    unpriced_usd: float
+    per_step_usd: float | None  # null where progress tells nothing of it
+    per_sample_usd: float | None
+    per_token_usd: float | None
     by_kind: list[KindCost]
     machines: list[MachineCost]
     intervals: list[Interval]

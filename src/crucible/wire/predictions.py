@@ -10,6 +10,7 @@ from crucible.wire.rest import Request
 
 # Rows that one answer may be made from; the newest count.
 MAX_PREDICTIONS = 10_000
+WEEKS = 12
 
 Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -19,6 +20,10 @@ class AccuracyQuery(Request):
     model_class: Word | None = None
     framework: Word | None = None
     team: Word | None = None
+    provider: Word | None = None
+    by: Annotated[
+        str, Field(max_length=60, pattern=r"^[a-z_,]*$", description="gpu, class, framework, team, provider, week")
+    ] = "gpu,class"
     limit: Annotated[int, Field(ge=1, le=MAX_PREDICTIONS)] = 1000
 
 
@@ -34,12 +39,10 @@ class Accuracy(BaseModel):
 
 
 class AccuracyGroup(BaseModel):
-    """Both of `gpu` and `model_class` are null for all jobs together."""
-
-    gpu: str | None
-    model_class: str | None
+    key: dict[str, str]  # what its jobs have in common; empty for all jobs together
     hours: Accuracy | None
     cost: Accuracy | None
+    within_range: float | None  # share of the jobs that cost no more than the upper end that was told
 
 
 class AccuracyReport(BaseModel):
@@ -47,3 +50,4 @@ class AccuracyReport(BaseModel):
     since: datetime | None  # the end of the oldest of them
     overall: AccuracyGroup
     groups: list[AccuracyGroup]
+    trend: list[AccuracyGroup]  # of the last weeks in which jobs ended, each by its Monday

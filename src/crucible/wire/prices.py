@@ -161,6 +161,19 @@ class OfferItem(PriceItem):
     free_gpus: int | None
 
 
+class CapacityPool(BaseModel):
+    provider: str
+    region: str
+    zone: str
+    gpu: str
+    gpus: int
+    free: int
+
+
+class Capacity(BaseModel):
+    items: list[CapacityPool]
+
+
 class OfferGroup(BaseModel):
     name: str
     offers: int

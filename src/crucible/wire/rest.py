@@ -38,6 +38,9 @@ class Submit(Request):
 class JobListQuery(BaseModel):
     status: Annotated[str, Field(max_length=200, description="One or several states, with commas between them")] = ""
     name: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    user: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", description="Whose jobs")] = ""
+    team: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", description="Jobs of a team")] = ""
+    project: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", description="Jobs of a project")] = ""
     parent: Annotated[str, Field(max_length=64, pattern=r"^[0-9A-Za-z-]*$", description="Jobs of its steps")] = ""
     steps: Annotated[bool, Field(description="Also jobs that work for steps of workflows")] = False
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 50
@@ -55,17 +58,6 @@ class PlanAsked(SpecOnly):
 
 class Why(Request):
     reason: Reason | None = None
-
-
-class NewTokenRequest(Request):
-    name: Name
-    user: UserName | None = None  # another user: for admins
-    expires_at: datetime | None = None
-
-
-class NewUser(Request):
-    name: UserName
-    role: Literal["member", "admin"] = "member"
 
 
 class Training(Request):
@@ -144,6 +136,9 @@ class Prediction(BaseModel):
     actual_hours: float | None
     estimated_cost_usd: float | None
     actual_cost_usd: float | None
+    estimated_hours_high: float | None  # nine of ten such jobs are done by then
+    estimated_cost_high_usd: float | None
+    is_within_goal: bool | None  # the cost was at most 15 % off
 
 
 class JobView(BaseModel):
@@ -182,14 +177,20 @@ class JobBrief(BaseModel):
     name: str
     status: Status
     reason: str | None
+    desired: Literal["run", "hold", "cancel"]
     user_id: str
+    team: str | None
+    project: str | None
     job_type: str
     framework: str
     gpus: int
     provider: str | None
     region: str | None
     cost_usd: float
+    per_hour_usd: float  # of what runs now
     progress: float | None
+    steps: int  # that it has; 0: it is no workflow
+    health: Literal["ok", "warning", "critical", "unknown"] | None  # as last found; null: it was never looked at
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -236,9 +237,33 @@ class MetricItem(BaseModel):
     values: dict[str, float | None]
 
 
+class SeriesPoint(BaseModel):
+    """Samples of one stretch of time, added up; of one sample alone `count` or `invalid` is 1."""
+
+    t: int  # ms: the beginning of the stretch
+    count: int  # that are numbers
+    invalid: int  # NaN and infinities
+    min: float | None
+    max: float | None
+    mean: float | None
+    last: float | None
+    last_t: int
+    step: int | None  # of the last
+
+
+class Series(BaseModel):
+    name: str
+    points: list[SeriesPoint]  # a stretch without samples has none
+
+
 class Metrics(BaseModel):
+    """Points as they came, or with a range or a resolution `series`: the two are never in one answer."""
+
     items: list[MetricItem]
     next_offset: int
+    resolution_s: float | None = None  # of `series`; 0: every sample by itself
+    series: list[Series] | None = None
+    left_out: int = 0  # names for which there was no room: ask for them by name
 
 
 class CheckpointItem(BaseModel):
@@ -347,16 +372,29 @@ class LaunchScript(BaseModel):
     is_placed: bool  # False: names like node-0 stand for machines that are not chosen yet
 
 
+class SpecProblem(BaseModel):
+    """Lines and columns are counted from 1; 0 is nowhere."""
+
+    line: int
+    column: int
+    field: str
+    message: str
+    hint: str
+
+
 class Validated(BaseModel):
     valid: Literal[True]
-    warnings: list[dict[str, Any]]
+    warnings: list[SpecProblem]
 
 
-class Plan(BaseModel):
-    model_config = ConfigDict(extra="allow")
-    chosen: dict[str, Any] | None
-    alternatives: list[dict[str, Any]]
-    rejections: list[dict[str, Any]]
+class SpecExample(BaseModel):
+    name: str
+    about: str
+    spec_yaml: str
+
+
+class SpecExamples(BaseModel):
+    items: list[SpecExample]
 
 
 class Explanation(BaseModel):
@@ -382,45 +420,18 @@ class NodeItem(BaseModel):
     devices: list[str]
     enrolled_at: datetime
     facts: dict[str, Any]
+    instance_type: str
+    is_spot: bool
+    gpu: str | None
+    gpus: int  # that are paid for
+    price_per_hour_usd: float
+    rank: int | None  # the lowest that runs there
+    heard_at: datetime | None
+    usage: dict[str, float]  # its newest figures: cpu_percent, gpu0_percent …
 
 
 class Nodes(BaseModel):
     items: list[NodeItem]
-
-
-class TokenItem(BaseModel):
-    id: str
-    name: str
-    user_id: str
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-
-
-class Tokens(BaseModel):
-    items: list[TokenItem]
-
-
-class NewToken(TokenItem):
-    token: str  # shown once
-
-
-class UserItem(BaseModel):
-    id: str
-    name: str
-    role: Literal["member", "admin"]
-    created_at: datetime
-
-
-class Users(BaseModel):
-    items: list[UserItem]
-
-
-class Me(BaseModel):
-    user_id: str
-    name: str
-    role: Literal["member", "admin"]
-    token_id: str
 
 
 class Version(BaseModel):
@@ -432,6 +443,24 @@ class Version(BaseModel):
 class Health(BaseModel):
     model_config = ConfigDict(extra="allow")
     status: str
+
+
+class SystemCheck(BaseModel):
+    name: str  # provider, loops, queue, orders, ledger, database, streams, prices, agents
+    subject: str  # which provider, which source
+    status: Literal["ok", "warning", "critical", "unknown"]
+    words: str
+    advice: str
+    details: dict[str, Any]
+
+
+class SystemHealth(BaseModel):
+    status: Literal["ok", "warning", "critical", "unknown"]  # the worst
+    checks: list[SystemCheck]
+
+
+class ServerHealth(Health):
+    system: SystemHealth
 
 
 class ProviderHealth(BaseModel):
