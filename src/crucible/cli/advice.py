@@ -6,7 +6,7 @@ from crucible.model import errors
 # First match wins. The server's messages say what happened; these say what a person at this terminal does next.
 _ADVICE: tuple[tuple[type[errors.PlatformError], str], ...] = (
     (errors.Unauthenticated, "log in with crucible login URL, or set CRUCIBLE_TOKEN"),
-    (errors.Forbidden, "only an admin may do this; ask one"),
+    (errors.Forbidden, "crucible team ls says what you are in your teams"),
     (AmbiguousJob, "give more characters of the id"),
     (errors.NotFound, "see what there is with crucible ps -a"),
     (errors.InfeasibleJob, "see what would fit with crucible plan FILE"),

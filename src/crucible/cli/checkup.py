@@ -87,6 +87,27 @@ def _as_known_to(client: Client) -> Iterator[Check]:
     if said != __version__:
         yield Check("version", WARNING, f"server {said}, client {__version__}", "install the same version of both")
     yield from check_prices(client)
+    yield from check_system(client)
+
+
+def check_system(client: Client) -> Iterator[Check]:
+    """What is not all right with the server's own parts; prices have been told already."""
+    try:
+        told = client.health()
+    except NotFound:
+        return
+    except PlatformError as error:
+        yield Check("system", WARNING, error.message, advice(error))
+        return
+    if "system" not in told:  # an older server says nothing of it
+        return
+    wrong = [one for one in told["system"]["checks"] if one["status"] in ("warning", "critical")]
+    for one in wrong:
+        if one["name"] != "prices":
+            state = BAD if one["status"] == "critical" else WARNING
+            yield Check(f"{one['name']} {one['subject']}".strip(), state, one["words"], one["advice"])
+    if not wrong:
+        yield Check("system", OK, "providers, loops, queues, ledger and database are all right")
 
 
 def check_prices(client: Client) -> Iterator[Check]:

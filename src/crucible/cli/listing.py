@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from crucible.cli.output import Out
@@ -23,10 +23,11 @@ class Listing:
     status: tuple[str, ...]  # empty: any
     limit: int
     with_steps: bool = False
+    of: Mapping[str, str | None] = field(default_factory=dict)  # team, project, user
 
     def read(self) -> list[JobBrief]:
         status = ",".join(self.status) or None
-        return list(self.client.all_jobs(status=status, steps=self.with_steps, limit=self.limit))
+        return list(self.client.all_jobs(status=status, steps=self.with_steps, limit=self.limit, **self.of))
 
 
 def show(out: Out, jobs: Sequence[JobBrief], *, is_everything: bool) -> None:

@@ -125,8 +125,8 @@ class Out:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.has_colour else text
 
     def status(self, word: str) -> str:
-        """A status word in its colour."""
-        colour = _STATUS.get(word.strip())
+        """A status word in its colour, with the mark that may follow it."""
+        colour = _STATUS.get(word.split()[0] if word.strip() else "")
         return self.paint(colour, word) if colour else word
 
     def symbol(self, sign: str, plain: str) -> str:

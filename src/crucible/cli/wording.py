@@ -66,7 +66,8 @@ def money(dollars: float | None) -> str:
     """Cents, and more digits where cents would hide it."""
     if dollars is None:
         return NONE
-    return f"${dollars:,.4f}" if 0 < abs(dollars) < 0.1 else f"${dollars:,.2f}"
+    sign, size = "-" if dollars < 0 else "", abs(dollars)
+    return f"{sign}${size:,.4f}" if 0 < size < 0.1 else f"{sign}${size:,.2f}"
 
 
 def size(count: int | None) -> str:

@@ -1,5 +1,6 @@
 """The REST API as methods. Every answer is what the server sent; nothing is decided, cached or printed here."""
 
+import base64
 import json
 import os
 import re
@@ -11,19 +12,26 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
 from crucible.client import (
+    alert_shapes,
+    budget_shapes,
     cost_shapes,
     dataset_shapes,
     output_shapes,
     price_shapes,
+    retention_shapes,
+    secret_shapes,
     shapes,
     shard_shapes,
+    status_shapes,
     template_shapes,
     trial_shapes,
     workflow_shapes,
 )
+from crucible.client.accounts import AccountCalls
 from crucible.client.endpoint import Endpoint
 from crucible.client.errors import ConnectionLost, from_reply
 from crucible.client.following import LogReader, OnTrouble, Patience
+from crucible.client.lab import LabCalls
 from crucible.client.shapes import TERMINAL
 from crucible.client.transport import Query, Stream, Transport
 from crucible.client.watching import updates, wait_for_end
@@ -44,11 +52,17 @@ TASK_PAGE = 1000
 VERIFY_IDLE_S = 600.0
 # Storage may be slow to give the next piece.
 OUTPUT_IDLE_S = 120.0
+# A year of costs is added up within a second; a busy database may take longer.
+COSTS_IDLE_S = 60.0
+# A test waits until the other side has taken the message.
+TEST_TIMEOUT_S = 60.0
 # Hosts are reached before they are registered; one may take half a minute to say what it has.
 HOSTS_TIMEOUT_S = 120.0
+# Every secret is sealed anew, in a transaction each.
+ROTATE_TIMEOUT_S = 600.0
 
 
-class Client:
+class Client(AccountCalls, LabCalls):
     def __init__(self, transport: Transport) -> None:
         self._http = transport
 
@@ -86,6 +100,8 @@ class Client:
         body = {"name": name, "spec_yaml": spec_yaml, "code_digest": code_digest}
         given = {key: value for key, value in body.items() if value is not None}
         headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
+        if os.environ.get("TRACEPARENT"):  # whoever starts us traces: the job's trace is linked to that
+            headers["traceparent"] = os.environ["TRACEPARENT"]
         said = self._http.call("POST", "/v1/jobs", body=given, headers=headers, is_repeatable=True)
         return cast(shapes.Submitted, said)
 
@@ -97,6 +113,9 @@ class Client:
         *,
         status: str | None = None,
         name: str | None = None,
+        user: str | None = None,
+        team: str | None = None,
+        project: str | None = None,
         parent: str | None = None,
         steps: bool = False,
         limit: int = 50,
@@ -106,6 +125,9 @@ class Client:
         query: Query = {
             "status": status,
             "name": name,
+            "user": user,
+            "team": team,
+            "project": project,
             "parent": parent,
             "steps": steps or None,
             "limit": limit,
@@ -113,11 +135,21 @@ class Client:
         }
         return cast(shapes.JobPage, self._http.call("GET", "/v1/jobs", query=query))
 
+    def overview(
+        self, *, name: str | None = None, user: str | None = None, team: str | None = None, project: str | None = None
+    ) -> shapes.Overview:
+        """How the jobs that you see stand, in a few numbers."""
+        query: Query = {"name": name, "user": user, "team": team, "project": project}
+        return cast(shapes.Overview, self._http.call("GET", "/v1/overview", query=query))
+
     def all_jobs(
         self,
         *,
         status: str | None = None,
         name: str | None = None,
+        user: str | None = None,
+        team: str | None = None,
+        project: str | None = None,
         parent: str | None = None,
         steps: bool = False,
         limit: int | None = None,
@@ -127,7 +159,17 @@ class Client:
         left = limit
         while left is None or left > 0:
             most = min(PAGE, left or PAGE)
-            page = self.jobs(status=status, name=name, parent=parent, steps=steps, limit=most, cursor=cursor)
+            page = self.jobs(
+                status=status,
+                name=name,
+                user=user,
+                team=team,
+                project=project,
+                parent=parent,
+                steps=steps,
+                limit=most,
+                cursor=cursor,
+            )
             yield from page["items"][:left]
             left = None if left is None else left - len(page["items"])
             cursor = page["next_cursor"]
@@ -206,6 +248,32 @@ class Client:
     def metrics(self, job_id: str, *, offset: int = 0, task: int | None = None) -> shapes.MetricPage:
         query: Query = {"offset": offset, "task": task}
         return cast(shapes.MetricPage, self._http.call("GET", f"{_job(job_id)}/metrics", query=query))
+
+    def chart(
+        self,
+        job_id: str,
+        *,
+        of: str = "metrics",
+        max_points: int = 1000,
+        resolution: str | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+        rank: int | None = None,
+        task: int | None = None,
+    ) -> status_shapes.Chart:
+        """Metrics, or with `of="usage"` how its machines are used, in at most `max_points` for each name."""
+        query: Query = {"of": of, "max_points": max_points, "resolution": resolution, "from": begin, "to": end}
+        said = self._http.call("GET", f"{_job(job_id)}/metrics", query={**query, "rank": rank, "task": task})
+        return cast(status_shapes.Chart, said)
+
+    def status(self, job_id: str) -> status_shapes.JobStatus:
+        """Phase, progress, end, cost, health and use: the same fields for every job."""
+        return cast(status_shapes.JobStatus, self._http.call("GET", f"{_job(job_id)}/status"))
+
+    def findings(self, job_id: str, *, limit: int = 100) -> list[status_shapes.Finding]:
+        """What was wrong with it, the newest first."""
+        said = self._http.call("GET", f"{_job(job_id)}/findings", query={"limit": limit})
+        return cast(list[status_shapes.Finding], said["items"])
 
     def checkpoints(self, job_id: str, *, task: int | None = None) -> list[shapes.Checkpoint]:
         """Of one task, the first if none is named."""
@@ -379,6 +447,14 @@ class Client:
     def validate(self, spec_yaml: str) -> Any:
         return self._http.call("POST", "/v1/validate", body={"spec_yaml": spec_yaml}, is_repeatable=True)
 
+    def spec_schema(self) -> dict[str, Any]:
+        """JSON Schema of a job file, as this server reads them."""
+        return cast(dict[str, Any], self._http.call("GET", "/v1/spec/schema"))
+
+    def spec_examples(self) -> list[shapes.SpecExample]:
+        """Job files to start from."""
+        return cast(list[shapes.SpecExample], self._http.call("GET", "/v1/spec/examples")["items"])
+
     def recommend(
         self,
         files: Sequence[Mapping[str, str]],
@@ -467,6 +543,114 @@ class Client:
         path, body = f"/v1/templates/{quote(name, safe='')}/fill", {"parameters": dict(parameters or {})}
         return str(self._http.call("POST", path, body=body, is_repeatable=True)["spec_yaml"])
 
+    # --- alerts -----------------------------------------------------------------------------------
+
+    def alert_rules(self) -> list[alert_shapes.AlertRule]:
+        """Yours and your teams'."""
+        return cast(list[alert_shapes.AlertRule], self._items("/v1/alerts/rules"))
+
+    def add_alert_rule(self, wanted: Mapping[str, Any]) -> alert_shapes.AlertRule:
+        """`wanted` are the fields of POST /v1/alerts/rules; channels by their ids."""
+        return cast(alert_shapes.AlertRule, self._http.call("POST", "/v1/alerts/rules", body=dict(wanted)))
+
+    def change_alert_rule(self, rule_id: str, changes: Mapping[str, Any]) -> alert_shapes.AlertRule:
+        path = f"/v1/alerts/rules/{quote(rule_id, safe='')}"
+        return cast(alert_shapes.AlertRule, self._http.call("PATCH", path, body=dict(changes)))
+
+    def remove_alert_rule(self, rule_id: str) -> None:
+        self._http.call("DELETE", f"/v1/alerts/rules/{quote(rule_id, safe='')}")
+
+    def alert_channels(self) -> list[alert_shapes.AlertChannel]:
+        return cast(list[alert_shapes.AlertChannel], self._items("/v1/alerts/channels"))
+
+    def add_alert_channel(self, wanted: Mapping[str, Any]) -> alert_shapes.AlertChannelMade:
+        """`wanted`: name, kind, address; team, secret. A secret that the server makes up is in the answer only."""
+        return cast(alert_shapes.AlertChannelMade, self._http.call("POST", "/v1/alerts/channels", body=dict(wanted)))
+
+    def remove_alert_channel(self, channel_id: str) -> None:
+        self._http.call("DELETE", _alert_channel(channel_id))
+
+    def test_alert_channel(self, channel_id: str) -> str:
+        """Returns when the message was taken there, with the id that it carried."""
+        said = self._http.call("POST", f"{_alert_channel(channel_id)}/test", timeout_s=TEST_TIMEOUT_S)
+        return str(said["delivery"])
+
+    def rotate_alert_channel(self, channel_id: str, secret: str | None = None) -> alert_shapes.AlertChannelMade:
+        """A new secret for a webhook; the last one signs too, until the next time."""
+        body = {} if secret is None else {"secret": secret}
+        return cast(
+            alert_shapes.AlertChannelMade, self._http.call("POST", f"{_alert_channel(channel_id)}/rotate", body=body)
+        )
+
+    def notices(
+        self,
+        *,
+        kind: str | None = None,
+        least: str | None = None,
+        job: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> alert_shapes.NoticePage:
+        """The newest first; `next_before` of a page leads to the next."""
+        query = {"kind": kind, "least": least, "job": job, "before": before, "limit": limit}
+        return cast(alert_shapes.NoticePage, self._http.call("GET", "/v1/notices", query=query))
+
+    def notice_deliveries(self, seq: int) -> list[alert_shapes.Delivery]:
+        """Who was told of a notice."""
+        return cast(list[alert_shapes.Delivery], self._items(f"/v1/notices/{seq}/deliveries"))
+
+    # --- budgets ---------------------------------------------------------------------------------
+
+    def budgets(self) -> list[budget_shapes.Budget]:
+        return cast(list[budget_shapes.Budget], self._items("/v1/budgets"))
+
+    def budget(self, budget_id: str) -> budget_shapes.Budget:
+        return cast(budget_shapes.Budget, self._http.call("GET", f"/v1/budgets/{quote(budget_id, safe='')}"))
+
+    def add_budget(
+        self,
+        scope: str,
+        name: str,
+        limit_usd: float,
+        *,
+        period: str = "once",
+        when_spent: str | None = None,
+        thresholds: Sequence[float] | None = None,
+    ) -> budget_shapes.Budget:
+        """Raises Conflict if there is one already."""
+        body = {
+            "scope": scope,
+            "name": name,
+            "limit_usd": limit_usd,
+            "period": period,
+            "when_spent": when_spent,
+            "thresholds": None if thresholds is None else list(thresholds),
+        }
+        return cast(budget_shapes.Budget, self._http.call("POST", "/v1/budgets", body=body))
+
+    def change_budget(
+        self,
+        budget_id: str,
+        *,
+        limit_usd: float | None = None,
+        when_spent: str | None = None,
+        thresholds: Sequence[float] | None = None,
+        version: int | None = None,
+    ) -> budget_shapes.Budget:
+        """What is None stays. With the `version` that was seen, a change that somebody else made meanwhile is an
+        error."""
+        body = {
+            "limit_usd": limit_usd,
+            "when_spent": when_spent,
+            "thresholds": None if thresholds is None else list(thresholds),
+            "version": version,
+        }
+        path = f"/v1/budgets/{quote(budget_id, safe='')}"
+        return cast(budget_shapes.Budget, self._http.call("PATCH", path, body=body, is_repeatable=version is None))
+
+    def remove_budget(self, budget_id: str) -> None:
+        self._http.call("DELETE", f"/v1/budgets/{quote(budget_id, safe='')}")
+
     # --- what is on sale -------------------------------------------------------------------------
 
     def prices(
@@ -554,6 +738,61 @@ class Client:
         query: Query = {"gpu": gpu, "gpus": gpus, "hours": hours}
         return cast(price_shapes.Comparison, self._http.call("GET", "/v1/compare", query=query))
 
+    # --- what was spent ----------------------------------------------------------------------------
+
+    def cost_report(
+        self,
+        *,
+        by: str = "team",
+        start: str | None = None,
+        end: str | None = None,
+        tz: str | None = None,
+        limit: int = 1000,
+        forecast: bool = False,
+        only: Mapping[str, str | None] | None = None,
+    ) -> cost_shapes.CostReport:
+        """From `start` until before `end`, whole hours such as 2026-11-01T00:00Z; without them, this month. `only`
+        narrows it, such as {"team": "vision"}: team, project, user, provider, region, gpu, instance_type, market, kind,
+        job."""
+        query: Query = {
+            "by": by,
+            "from": start,
+            "to": end,
+            "tz": tz,
+            "limit": limit,
+            "forecast": forecast,
+            **(only or {}),
+        }
+        return cast(cost_shapes.CostReport, self._http.call("GET", "/v1/costs", query=query))
+
+    def cost_csv(
+        self,
+        *,
+        by: str = "team",
+        start: str | None = None,
+        end: str | None = None,
+        tz: str | None = None,
+        only: Mapping[str, str | None] | None = None,
+    ) -> Iterator[bytes]:
+        """The same as CSV, every row of it, as it comes."""
+        query: Query = {"by": by, "from": start, "to": end, "tz": tz, "format": "csv", **(only or {})}
+        with self._http.stream("/v1/costs", query, idle_s=COSTS_IDLE_S) as rows:
+            yield from rows.blocks()
+
+    def savings(
+        self,
+        *,
+        by: str = "market",
+        start: str | None = None,
+        end: str | None = None,
+        tz: str | None = None,
+        available: bool = True,
+        only: Mapping[str, str | None] | None = None,
+    ) -> cost_shapes.SavingsReport:
+        """What was saved against prices on demand; apart from it, what could be saved on what runs or waits now."""
+        query: Query = {"by": by, "from": start, "to": end, "tz": tz, "available": available, **(only or {})}
+        return cast(cost_shapes.SavingsReport, self._http.call("GET", "/v1/savings", query=query))
+
     def accuracy(
         self,
         *,
@@ -561,27 +800,79 @@ class Client:
         model_class: str | None = None,
         framework: str | None = None,
         team: str | None = None,
+        provider: str | None = None,
+        by: str | None = None,
         limit: int = 1000,
     ) -> shapes.AccuracyReport:
-        """How far estimates were from what the newest completed jobs took."""
-        query: Query = {"gpu": gpu, "model_class": model_class, "framework": framework, "team": team, "limit": limit}
+        """How far estimates were from what the newest completed jobs took; `by` is one or several of gpu, class,
+        framework, team, provider, week, with commas between them."""
+        query: Query = {
+            "gpu": gpu,
+            "model_class": model_class,
+            "framework": framework,
+            "team": team,
+            "provider": provider,
+            "by": by,
+            "limit": limit,
+        }
         return cast(shapes.AccuracyReport, self._http.call("GET", "/v1/predictions/accuracy", query=query))
 
     # --- people and machines -----------------------------------------------------------------------
 
-    def me(self) -> shapes.Me:
-        return cast(shapes.Me, self._http.call("GET", "/v1/me"))
-
     def version(self) -> Mapping[str, Any]:
         return cast(Mapping[str, Any], self._http.call("GET", "/v1/version"))
+
+    def health(self) -> status_shapes.ServerHealth:
+        """How the system is: providers, loops, queues, ledger, database, streams, prices, agents."""
+        return cast(status_shapes.ServerHealth, self._http.call("GET", "/v1/health"))
 
     def provider_health(self, provider: str) -> Mapping[str, Any]:
         """What is missing before machines can be bought there; admins only. The provider is asked now."""
         path = f"/v1/health/{quote(provider, safe='')}"
         return cast(Mapping[str, Any], self._http.call("GET", path))
 
+    # --- keeping and forgetting ------------------------------------------------------------------
+
+    def retention(self) -> list[retention_shapes.KeptKind]:
+        """How long each kind of thing is kept; admins only."""
+        return cast(list[retention_shapes.KeptKind], self._items("/v1/retention"))
+
+    def set_retention(self, what: str, age: str) -> retention_shapes.KeptKind:
+        """`age`: 90d, 12w, 2y, never or default."""
+        said = self._http.call("PUT", f"/v1/retention/{quote(what, safe='')}", body={"age": age}, is_repeatable=True)
+        return cast(retention_shapes.KeptKind, said)
+
+    def run_retention(self, *, dry_run: bool = False) -> retention_shapes.Ran:
+        """Remove what is old, for some seconds: again until `is_done`. A dry run only counts."""
+        said = self._http.call("POST", "/v1/retention/run", body={"dry_run": dry_run}, is_repeatable=True)
+        return cast(retention_shapes.Ran, said)
+
+    def kept_jobs(self) -> list[retention_shapes.KeptJob]:
+        return cast(list[retention_shapes.KeptJob], self._items("/v1/kept"))
+
+    def keep(self, job_id: str, *, is_kept: bool = True) -> retention_shapes.KeptChange:
+        """A job that is kept is never removed for its age."""
+        method = "PUT" if is_kept else "DELETE"
+        return cast(retention_shapes.KeptChange, self._http.call(method, f"{_job(job_id)}/keep", is_repeatable=True))
+
+    def export_user(self, user: str, *, logs: bool = False) -> Iterator[bytes]:
+        """Everything that is stored about a person, as a tar archive. Raises ConnectionLost if it breaks off."""
+        path = f"/v1/users/{quote(user, safe='')}/export"
+        with self._http.stream(path, {"logs": logs or None}, idle_s=OUTPUT_IDLE_S) as stream:
+            yield from stream.blocks()
+
+    def delete_user(self, user: str, *, keep_jobs: bool = False) -> retention_shapes.Forgotten:
+        """It goes on by itself; asked again, it says whether it is done."""
+        query: Query = {"keep_jobs": keep_jobs or None}
+        said = self._http.call("DELETE", f"/v1/users/{quote(user, safe='')}", query=query, is_repeatable=True)
+        return cast(retention_shapes.Forgotten, said)
+
     def nodes(self) -> list[shapes.Node]:
         return cast(list[shapes.Node], self._items("/v1/nodes"))
+
+    def capacity(self) -> list[price_shapes.CapacityPool]:
+        """GPUs where somebody counts them, and how many are free."""
+        return cast(list[price_shapes.CapacityPool], self._items("/v1/capacity"))
 
     # --- own hosts -------------------------------------------------------------------------------
 
@@ -609,25 +900,27 @@ class Client:
     def remove_host(self, name: str, *, force: bool = False) -> None:
         self._http.call("DELETE", _host(name), query={"force": force})
 
-    # --- people ----------------------------------------------------------------------------------
+    # --- secrets ---------------------------------------------------------------------------------
 
-    def tokens(self) -> list[shapes.Token]:
-        return cast(list[shapes.Token], self._items("/v1/tokens"))
+    def secrets(self, *, team: str | None = None, project: str | None = None) -> list[secret_shapes.Secret]:
+        """Names and facts; nobody can ask for a value."""
+        query: Query = {"team": team, "project": project}
+        return cast(list[secret_shapes.Secret], self._items("/v1/secrets", query))
 
-    def create_token(self, name: str, *, user: str | None = None, expires_at: str | None = None) -> shapes.NewToken:
-        """The secret is in this answer and nowhere else, ever. For another user than oneself: admins only."""
-        body = {"name": name, "user": user, "expires_at": expires_at}
-        said = self._http.call("POST", "/v1/tokens", body={k: v for k, v in body.items() if v is not None})
-        return cast(shapes.NewToken, said)
+    def set_secret(
+        self, name: str, value: bytes, *, team: str | None = None, project: str | None = None
+    ) -> secret_shapes.Secret:
+        query: Query = {"team": team, "project": project}
+        body = {"value_base64": base64.b64encode(value).decode()}
+        return cast(secret_shapes.Secret, self._http.call("PUT", _secret(name), query=query, body=body))
 
-    def revoke_token(self, token_id: str) -> None:
-        self._http.call("DELETE", f"/v1/tokens/{quote(token_id, safe='')}")
+    def remove_secret(self, name: str, *, team: str | None = None, project: str | None = None) -> None:
+        self._http.call("DELETE", _secret(name), query={"team": team, "project": project})
 
-    def users(self) -> list[shapes.User]:
-        return cast(list[shapes.User], self._items("/v1/users"))
-
-    def create_user(self, name: str, *, role: str = "member") -> shapes.User:
-        return cast(shapes.User, self._http.call("POST", "/v1/users", body={"name": name, "role": role}))
+    def rotate_secrets_key(self) -> secret_shapes.KeyRotated:
+        """Admins only."""
+        said = self._http.call("POST", "/v1/secrets-key/rotate", timeout_s=ROTATE_TIMEOUT_S)
+        return cast(secret_shapes.KeyRotated, said)
 
     # --- beside a rank ------------------------------------------------------------------------------
 
@@ -674,12 +967,20 @@ class Client:
         return cast(list[Any], self._http.call("GET", path, query=query)["items"])
 
 
+def _secret(name: str) -> str:
+    return f"/v1/secrets/{quote(name, safe='')}"
+
+
 def _host(name: str) -> str:
     return f"/v1/hosts/{quote(name, safe='')}"
 
 
 def _checkpoint(job_id: str, step: int) -> str:
     return f"{_job(job_id)}/checkpoints/{int(step)}"
+
+
+def _alert_channel(channel_id: str) -> str:
+    return f"/v1/alerts/channels/{quote(channel_id, safe='')}"
 
 
 def _job(job_id: str) -> str:

@@ -25,6 +25,7 @@ _OF_ERROR: tuple[tuple[type[errors.PlatformError], int], ...] = (
     (errors.Forbidden, AUTH),
     (errors.NotFound, NOT_FOUND),
     (errors.InfeasibleJob, NO_OFFER),
+    (errors.BudgetExhausted, BUDGET),
     (errors.Conflict, ERROR),
     (AmbiguousJob, USAGE),
     (errors.InvalidRequest, USAGE),

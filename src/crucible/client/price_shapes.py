@@ -82,6 +82,15 @@ class Offer(Price):
     free_gpus: int | None
 
 
+class CapacityPool(TypedDict):
+    provider: str
+    region: str
+    zone: str
+    gpu: str
+    gpus: int
+    free: int
+
+
 class OfferGroup(TypedDict):
     name: str
     offers: int

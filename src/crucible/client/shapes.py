@@ -44,14 +44,20 @@ class JobBrief(TypedDict):
     name: str
     status: str
     reason: NotRequired[str | None]
+    desired: NotRequired[str]
     user_id: NotRequired[str]
+    team: NotRequired[str | None]
+    project: NotRequired[str | None]
     job_type: NotRequired[str]
     framework: NotRequired[str]
     gpus: NotRequired[int]
     provider: NotRequired[str | None]
     region: NotRequired[str | None]
     cost_usd: NotRequired[float]
+    per_hour_usd: NotRequired[float]
     progress: NotRequired[float | None]
+    steps: NotRequired[int]
+    health: NotRequired[str | None]
     created_at: NotRequired[str]
     started_at: NotRequired[str | None]
     finished_at: NotRequired[str | None]
@@ -64,6 +70,9 @@ class Prediction(TypedDict):
     actual_hours: float | None
     estimated_cost_usd: float | None
     actual_cost_usd: float | None
+    estimated_hours_high: NotRequired[float | None]  # nine of ten such jobs are done by then
+    estimated_cost_high_usd: NotRequired[float | None]
+    is_within_goal: NotRequired[bool | None]  # the cost was at most 15 % off
 
 
 class JobView(TypedDict):
@@ -95,6 +104,23 @@ class JobView(TypedDict):
     attempts: NotRequired[dict[str, int]]
     prediction: NotRequired[Prediction | None]
     shards: NotRequired[ShardCounts | None]  # of a job that works on items
+
+
+class GpuCounts(TypedDict):
+    held: int
+    computing: int
+
+
+class Overview(TypedDict):
+    """How the jobs that one sees stand."""
+
+    at: str
+    jobs: dict[str, int]
+    most_counted: int
+    machines: int
+    gpus: GpuCounts
+    per_hour_microusd: int
+    per_hour_usd: float
 
 
 class JobPage(TypedDict):
@@ -261,13 +287,6 @@ class Attempt(TypedDict, total=False):
     ranks: list[Rank]
 
 
-class Me(TypedDict, total=False):
-    user_id: str
-    name: str
-    role: str
-    token_id: str
-
-
 class Node(TypedDict, total=False):
     id: str
     provider: str
@@ -280,6 +299,14 @@ class Node(TypedDict, total=False):
     devices: list[str]
     enrolled_at: str
     facts: dict[str, Any]
+    instance_type: str
+    is_spot: bool
+    gpu: str | None
+    gpus: int
+    price_per_hour_usd: float
+    rank: int | None
+    heard_at: str | None
+    usage: dict[str, float]
 
 
 class Host(TypedDict, total=False):
@@ -304,17 +331,10 @@ class Host(TypedDict, total=False):
     checked_at: str | None
 
 
-class Token(TypedDict, total=False):
-    id: str
+class SpecExample(TypedDict):
     name: str
-    user_id: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-
-
-class NewToken(Token):
-    token: str
+    about: str
+    spec_yaml: str
 
 
 class Plan(TypedDict):
@@ -338,13 +358,6 @@ class Plan(TypedDict):
     runnable_total: NotRequired[dict[str, Any] | None]
     warnings: NotRequired[list[str]]
     notes: NotRequired[list[str]]
-
-
-class User(TypedDict):
-    id: str
-    name: str
-    role: str
-    created_at: str
 
 
 class WaitingTask(TypedDict, total=False):
@@ -422,10 +435,10 @@ class Accuracy(TypedDict):
 
 
 class AccuracyGroup(TypedDict):
-    gpu: str | None
-    model_class: str | None
+    key: dict[str, str]  # what its jobs have in common; empty for all
     hours: Accuracy | None
     cost: Accuracy | None
+    within_range: float | None  # share of the jobs that cost no more than the upper end that was told
 
 
 class AccuracyReport(TypedDict):
@@ -433,3 +446,4 @@ class AccuracyReport(TypedDict):
     since: str | None
     overall: AccuracyGroup
     groups: list[AccuracyGroup]
+    trend: list[AccuracyGroup]  # week by week, each by its Monday

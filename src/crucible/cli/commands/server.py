@@ -67,6 +67,7 @@ def start(out: Out, data_dir: str | None, options: tuple[str, ...]) -> None:
     word = "already runs" if already else "started"
     value = {"url": running.url, "pid": running.pid, "version": running.version, "data_dir": str(local.home)}
     out.show(value, lambda: [f"{word}: {running.url} (pid {running.pid}, {local.home})"])
+    out.note(f"its page: {running.url}/ui/ (crucible dashboard opens it, signed in)")
 
 
 @server.command(epilog=example("crucible server stop"))

@@ -1,14 +1,13 @@
 """Estimated against actual, as text. Pure: what is shown is a function of what the server said."""
 
+from collections.abc import Sequence
 from datetime import tzinfo
 
 from crucible.cli import wording
 from crucible.cli.table import Column, Row, draw
 from crucible.client.shapes import Accuracy, AccuracyGroup, AccuracyReport, JobView
 
-COLUMNS = (
-    Column("GPU"),
-    Column("CLASS", shrinks=True),
+FIGURES = (
     Column("OF"),
     Column("JOBS", is_right=True),
     Column("MEDIAN ERROR", is_right=True),
@@ -16,17 +15,27 @@ COLUMNS = (
     Column("BIAS", is_right=True),
     Column("WITHIN GOAL", is_right=True),
 )
+TITLES = {"model_class": "CLASS", "gpu": "GPU"}
+USUAL = ("gpu", "model_class")
 
 
 def accuracy_table(said: AccuracyReport, width: int | None) -> list[str]:
-    rows = [row for group in (said["overall"], *said["groups"]) for row in _rows(group)]
-    return draw(COLUMNS, rows, width) if rows else []
+    names = tuple(said["groups"][0]["key"]) if said["groups"] else USUAL
+    columns = [Column(TITLES.get(name, name.upper()), shrinks=name != "gpu") for name in names]
+    rows = [row for group in (said["overall"], *said["groups"]) for row in _rows(group, names)]
+    return draw((*columns, *FIGURES), rows, width) if rows else []
 
 
-def _rows(group: AccuracyGroup) -> list[Row]:
-    name = [group["gpu"] or "all", group["model_class"] or "all"]
+def trend_table(said: AccuracyReport, width: int | None) -> list[str]:
+    """Nothing to see of a single week."""
+    rows = [row for week in said["trend"] for row in _rows(week, ("week",))]
+    return ["", *draw((Column("WEEK OF"), *FIGURES), rows, width)] if len(said["trend"]) > 1 else []
+
+
+def _rows(group: AccuracyGroup, names: Sequence[str]) -> list[Row]:
+    key = [group["key"].get(name, "all") for name in names]
     measured = (("hours", group["hours"]), ("cost", group["cost"]))
-    return [[*name, what, *_figures(found)] for what, found in measured if found is not None]
+    return [[*key, what, *_figures(found)] for what, found in measured if found is not None]
 
 
 def _figures(found: Accuracy) -> Row:
@@ -61,7 +70,9 @@ def against_estimate(job: JobView) -> str | None:
     paid, price = said.get("actual_cost_usd"), said.get("estimated_cost_usd")
     if paid is None or price is None:
         return times
-    return f"{times}; cost {wording.money(paid)}, estimated {wording.money(price)}{_beside(paid, price)}"
+    line = f"{times}; cost {wording.money(paid)}, estimated {wording.money(price)}{_beside(paid, price)}"
+    high = said.get("estimated_cost_high_usd")
+    return line if high is None or high <= price else f"{line}, up to {wording.money(high)}"
 
 
 def _time(hours: float) -> str:

@@ -21,6 +21,17 @@ INTERVALS = (
     Column("AMOUNT", is_right=True),
 )
 PER = {3600: "hour", 730 * 3600: "month", 30 * 86400: "month", 86400: "day"}
+LEAST_SHOWN = 1e-5  # dollars
+USES = {
+    "boot": "booting",
+    "gang": "waiting for the gang",
+    "setup": "setting up",
+    "waiting": "between attempts",
+    "upload": "uploading",
+    "give_back": "giving back",
+    "spare": "GPUs that nothing used",
+    "unheld": "held by nobody",
+}
 # Beside a length of time that nobody told us.
 GUESSED = "~"
 
@@ -29,9 +40,12 @@ def cost_page(said: JobCosts, width: int | None) -> list[str]:
     rows = [
         ("So far", wording.money(said["so_far_usd"])),
         ("Per hour", wording.money(said["per_hour_usd"])),
+        ("Per unit", _units(said)),
         ("Remaining", _remaining(said)),
         ("Budget", _budget(said)),
         ("Of this", _kinds(said)),
+        ("Idle", _idle(said)),
+        ("Saved", _saved(said)),
     ]
     lines = pairs([(label, value) for label, value in rows if value != wording.NONE])
     machines = [_machine(one, said["at"]) for one in said["machines"]]
@@ -63,6 +77,31 @@ def _budget(said: JobCosts) -> str:
 
 def _kinds(said: JobCosts) -> str:
     return ", ".join(f"{one['kind']} {wording.money(one['so_far_usd'])}" for one in said["by_kind"]) or wording.NONE
+
+
+def _idle(said: JobCosts) -> str:
+    """How much of it was paid while nothing of the job ran, and why."""
+    if not said["idle_microusd"] or not said["so_far_microusd"]:
+        return wording.NONE
+    share = said["idle_microusd"] / said["so_far_microusd"]
+    why = ", ".join(f"{USES.get(one['use'], one['use'])} {wording.money(one['amount_usd'])}" for one in said["idle_by"])
+    return f"{wording.money(said['idle_usd'])} ({share:.0%}): {why}"
+
+
+def _saved(said: JobCosts) -> str:
+    if not said["saved_microusd"]:
+        return wording.NONE
+    return f"{wording.money(said['saved_usd'])} against prices on demand"
+
+
+def _units(said: JobCosts) -> str:
+    each = (("step", said["per_step_usd"]), ("sample", said["per_sample_usd"]), ("token", said["per_token_usd"]))
+    return ", ".join(_unit(unit, cost) for unit, cost in each if cost is not None) or wording.NONE
+
+
+def _unit(unit: str, cost: float) -> str:
+    """Of a million, where one costs next to nothing."""
+    return f"${cost:.3g} a {unit}" if cost >= LEAST_SHOWN else f"${cost * 1e6:.3g} a million {unit}s"
 
 
 def _machine(one: MachineCost, now: str) -> Row:

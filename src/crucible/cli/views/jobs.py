@@ -7,6 +7,7 @@ from crucible.cli import wording
 from crucible.cli.table import Column, Row, draw, pairs, printable
 from crucible.cli.views.accuracy import against_estimate
 from crucible.cli.views.shards import items_line
+from crucible.cli.views.status import marked
 from crucible.client.shapes import Attempt, JobBrief, JobView
 
 # An id begins with the millisecond it was made in: this much of it tells a person's jobs apart, and commands take it in
@@ -34,18 +35,24 @@ def job_table(
         Column("AGE", is_right=True),
         Column("RAN", is_right=True),
         Column("COST", is_right=True),
-        *([Column("WHERE"), Column("TYPE"), Column("USER"), Column("CREATED")] if is_wide else []),
+        *([Column("HEALTH"), Column("WHERE"), Column("TYPE"), Column("USER"), Column("CREATED")] if is_wide else []),
         Column("REASON", shrinks=True),
     ]
     return draw(columns, [_row(job, now, identify, is_wide) for job in jobs], width)
 
 
 def _row(job: JobBrief, now: datetime, identify: Callable[[str], str], is_wide: bool) -> Row:
-    more = [_where(job), job.get("job_type") or "-", job.get("user_id") or "-", wording.clock(job.get("created_at"))]
+    more = [
+        job.get("health") or "-",
+        _where(job),
+        job.get("job_type") or "-",
+        job.get("user_id") or "-",
+        wording.clock(job.get("created_at")),
+    ]
     return [
         identify(job["id"]),
         job["name"],
-        job["status"],
+        marked(job["status"], job.get("health")),
         str(job.get("gpus", "-")),
         wording.percent(job.get("progress")),
         wording.age(job.get("created_at"), now),
@@ -60,7 +67,13 @@ def _where(job: JobBrief) -> str:
     return "/".join(part for part in (job.get("provider"), job.get("region")) if part) or "-"
 
 
-def job_page(job: JobView, attempts: Sequence[Attempt], now: datetime, paint: Paint = str) -> list[str]:
+def job_page(
+    job: JobView,
+    attempts: Sequence[Attempt],
+    now: datetime,
+    paint: Paint = str,
+    status: Sequence[tuple[str, str]] = (),
+) -> list[str]:
     """Everything about one job that fits on a screen."""
     times = job["timestamps"]
     rows = [
@@ -70,6 +83,7 @@ def job_page(job: JobView, attempts: Sequence[Attempt], now: datetime, paint: Pa
         ("Where", where(job)),
         ("Progress", progress(job)),
         ("Cost", cost(job)),
+        *status,
         ("Created", wording.when(times["created_at"], now)),
         ("Started", wording.when(times["started_at"], now)),
         ("Finished", wording.when(times["finished_at"], now)),

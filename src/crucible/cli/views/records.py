@@ -5,7 +5,8 @@ from datetime import datetime
 
 from crucible.cli import wording
 from crucible.cli.table import Column, draw
-from crucible.client.shapes import Artifact, Checkpoint, MetricPoint, Node, Token, User, Verified
+from crucible.client.price_shapes import CapacityPool
+from crucible.client.shapes import Artifact, Checkpoint, MetricPoint, Node, Verified
 
 
 def checkpoint_table(found: Sequence[Checkpoint], now: datetime, width: int | None) -> list[str]:
@@ -74,34 +75,14 @@ def metric_table(points: Sequence[MetricPoint], now_ms: int, width: int | None) 
     return draw(columns, rows, width) if rows else []
 
 
-def token_table(tokens: Sequence[Token], now: datetime, width: int | None) -> list[str]:
-    columns = [
-        Column("ID"),
-        Column("NAME", shrinks=True),
-        Column("USER"),
-        Column("AGE", is_right=True),
-        Column("STATE"),
-    ]
+def pool_table(pools: Sequence[CapacityPool], width: int | None) -> list[str]:
+    """Where GPUs are counted: "14 of 16" are free."""
+    columns = [Column("WHERE"), Column("ZONE"), Column("GPU"), Column("FREE", is_right=True)]
     rows = [
-        [
-            token.get("id", "-"),
-            token.get("name", "-"),
-            token.get("user_id", "-"),
-            wording.age(token.get("created_at"), now),
-            token_state(token, now),
-        ]
-        for token in tokens
+        [f"{one['provider']}/{one['region']}", one["zone"] or "-", one["gpu"], f"{one['free']} of {one['gpus']}"]
+        for one in pools
     ]
     return draw(columns, rows, width) if rows else []
-
-
-def token_state(token: Token, now: datetime) -> str:
-    if token.get("revoked_at"):
-        return "revoked"
-    end = wording.moment(token.get("expires_at"))
-    if end is None:
-        return "valid"
-    return "expired" if end <= now else f"valid for {wording.duration((end - now).total_seconds())}"
 
 
 def node_table(nodes: Sequence[Node], width: int | None) -> list[str]:
@@ -116,10 +97,4 @@ def node_table(nodes: Sequence[Node], width: int | None) -> list[str]:
         ]
         for node in nodes
     ]
-    return draw(columns, rows, width) if rows else []
-
-
-def user_table(users: Sequence[User], now: datetime, width: int | None) -> list[str]:
-    columns = [Column("NAME"), Column("ROLE"), Column("AGE", is_right=True)]
-    rows = [[user["name"], user["role"], wording.age(user["created_at"], now)] for user in users]
     return draw(columns, rows, width) if rows else []
