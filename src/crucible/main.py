@@ -1,4 +1,5 @@
-"""The composition root, the only place that knows every adapter. `python -m crucible.main server` runs a server."""
+"""The composition root, the only place that knows every adapter: what is opened, in which order, and wired to what.
+`python -m crucible.main server` runs a server; what it may be told is in `server_options.py` and `settings.py`."""
 
 import asyncio
 import contextlib
@@ -6,18 +7,15 @@ import gc
 import hashlib
 import logging
 import os
-import re
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 # Imports make a hundred thousand objects, and none of them is garbage: looking for it is a sixth of the start.
 gc.disable()
@@ -25,8 +23,9 @@ gc.disable()
 import click
 import uvloop
 
-from crucible import __version__, catalog, templates
+from crucible import __version__, catalog, logs, templates
 from crucible.agent import bundle
+from crucible.agent.handover import forbid_core
 from crucible.api.app import ApiSettings, Deps, create_app
 from crucible.api.serve import serve
 from crucible.blobs.file_door import FileDoor
@@ -34,16 +33,23 @@ from crucible.blobs.files import FileBlobs
 from crucible.blobs.storage import ObjectStorage
 from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.catalog.price_file import PriceFile
+from crucible.client.endpoint import is_loopback
 from crucible.client.package import pack
 from crucible.core.offers import OfferTable
 from crucible.core.perf import SpeedBook, make_book
-from crucible.engine.context import CLAIM_TTL, Context
+from crucible.core.retention import settings as keep_days_of
+from crucible.engine.commit_meter import CommitMeter
+from crucible.engine.context import Context
 from crucible.engine.engine import Engine
 from crucible.engine.failpoints import Failpoints
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
-from crucible.engine.service import digest_of
+from crucible.engine.metered_seller import metered
+from crucible.engine.people import digest_of
+from crucible.engine.sign_in import SignIn
 from crucible.engine.wakes import Wakes
+from crucible.exporting.json_logs import JsonFormatter
+from crucible.exporting.prometheus import PrometheusMeter
 from crucible.home import (
     agent_file,
     last_port,
@@ -54,169 +60,45 @@ from crucible.home import (
     unpublish,
     write_private,
 )
-from crucible.model.dataset import PLACE
-from crucible.model.errors import Conflict, InvalidRequest, PlatformError
+from crucible.identity.opening import opened_identity
+from crucible.model.account import Role, Token, User
+from crucible.model.errors import Conflict, InvalidRequest, PlatformError, SecretsKeyMissing
 from crucible.model.ids import Digest, TokenId, UserId
-from crucible.model.policy import Policy
-from crucible.model.record import Role, Token, User
-from crucible.model.storage import Address, parse
-from crucible.model.units import GIB
+from crucible.notify.opening import open_notifiers
+from crucible.ports.lab import LabDoor
+from crucible.ports.notifier import Outlets
 from crucible.ports.provider import Provider, Surroundings
 from crucible.ports.seller import Examines
 from crucible.ports.store import Store
 from crucible.ports.templates import ShippedTemplate
+from crucible.ports.traces import SpanSink
+from crucible.seal import KeyRing
 from crucible.search.optuna_search import OptunaSampler
 from crucible.sellers import open_providers
+from crucible.server_options import server_options, settings_from
+from crucible.settings import Settings, allowed_hosts, policy_of, smtp_settings
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
 
+# Nor is it ever looked at again: a look at all of it would hold up every request for a tenth of a second.
+gc.freeze()
 gc.enable()
 
 log = logging.getLogger("crucible")
 
 ADMIN = UserId("admin")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    data_dir: Path
-    host: str = "127.0.0.1"
-    port: int = 0
-    database: str | None = None
-    public_url: str | None = None
-    local_gpus: int | None = None
-    local_gpu_memory: float = 80.0
-    allowed_hosts: tuple[str, ...] = ()
-    price_files: tuple[Path, ...] = ()
-    providers: tuple[str, ...] = ("local",)
-    storage: str | None = None
-    storage_endpoints: tuple[str, ...] = ()
-    region_storages: tuple[str, ...] = ()
-    max_output_gib: float = Policy().output_bytes / GIB
-    claim_ttl: timedelta = CLAIM_TTL
-    silence: timedelta = Policy().silence
-
-    @property
-    def storage_root(self) -> Address:
-        """Raises InvalidRequest."""
-        return parse(self.storage or (self.data_dir / "objects").as_uri())
-
-    @property
-    def region_storage(self) -> Mapping[str, Address]:
-        """Raises InvalidRequest."""
-        found = {}
-        for text in self.region_storages:
-            place, _, uri = text.partition("=")
-            if not re.fullmatch(PLACE, place):
-                raise InvalidRequest(f"{text} names no region; write --region-storage aws/us-east-1=s3://bucket/prefix")
-            found[place] = parse(uri)
-        return found
-
-    @property
-    def database_url(self) -> str:
-        return self.database or f"sqlite:///{self.data_dir / 'crucible.db'}"
-
+TRACE_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 Examination = Callable[[], Awaitable[Mapping[str, Any]]]
-
-
-def named(context: click.Context, option: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(word.strip() for word in value.split(",") if word.strip())
-    if not names:
-        raise click.BadParameter("name at least one provider: local, onprem, slurm, aws")
-    return names
 
 
 # --- the command -----------------------------------------------------------------------------------
 
 
 @click.command("server", context_settings={"auto_envvar_prefix": "CRUCIBLE"})
-@click.option(
-    "--data-dir",
-    envvar="CRUCIBLE_HOME",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path.home() / ".crucible",
-    show_default="~/.crucible",
-    help="Database, logs, code, checkpoints and machines of the embedded default.",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=0, help="0 takes the port used last time, or a free one.", show_default=True)
-@click.option("--database", help="postgresql://… for several servers; default: SQLite in the data folder.")
-@click.option("--public-url", help="Where agents and people reach this server, if not at host:port.")
-@click.option("--local-gpus", type=click.IntRange(0, 64), help="Declare so many GPU slots on this machine.")
-@click.option("--local-gpu-memory", type=float, default=80.0, show_default=True, help="GB of each declared slot.")
-@click.option("--allowed-host", "allowed_hosts", multiple=True, help="Host names that requests may use.")
-@click.option(
-    "--price-file",
-    "price_files",
-    envvar="CRUCIBLE_PRICE_FILE",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A list of your own prices (CSV); may be given again. They go before those of providers.",
-)
-@click.option(
-    "--provider",
-    "providers",
-    envvar="CRUCIBLE_PROVIDERS",
-    callback=named,
-    metavar="NAMES",
-    default="local",
-    show_default=True,
-    help="Where machines may be bought, with commas: local,onprem,slurm,aws.",
-)
-@click.option(
-    "--storage",
-    metavar="URI",
-    help="Where checkpoints go that machines cannot keep: s3://, gs://, az://, minio://, file:///.",
-    show_default="the data folder",
-)
-@click.option(
-    "--storage-endpoint",
-    "storage_endpoints",
-    envvar="CRUCIBLE_STORAGE_ENDPOINTS",
-    metavar="URL",
-    multiple=True,
-    help="Object storage in a private network that jobs may name, as https://host:port; may be given again.",
-)
-@click.option(
-    "--region-storage",
-    "region_storages",
-    envvar="CRUCIBLE_REGION_STORAGE",
-    metavar="PLACE=URI",
-    multiple=True,
-    help="Where copies of datasets go for the machines of a region: aws/us-east-1=s3://bucket; may be given again.",
-)
-@click.option(
-    "--max-output",
-    "max_output_gib",
-    envvar="CRUCIBLE_MAX_OUTPUT",
-    type=click.FloatRange(0, 1 << 20),
-    default=Policy().output_bytes / GIB,
-    metavar="GIB",
-    show_default=True,
-    help="What one task may leave in $CRUCIBLE_OUTPUT; a task that leaves more has failed.",
-)
-@click.option("--claim-ttl", type=click.FloatRange(1, 600), default=CLAIM_TTL.total_seconds(), hidden=True)
-@click.option("--silence", type=click.FloatRange(1, 600), default=Policy().silence.total_seconds(), hidden=True)
-def server_command(
-    data_dir: Path,
-    host: str,
-    port: int,
-    database: str | None,
-    public_url: str | None,
-    local_gpus: int | None,
-    local_gpu_memory: float,
-    allowed_hosts: tuple[str, ...],
-    price_files: tuple[Path, ...],
-    providers: tuple[str, ...],
-    storage: str | None,
-    storage_endpoints: tuple[str, ...],
-    region_storages: tuple[str, ...],
-    max_output_gib: float,
-    claim_ttl: float,
-    silence: float,
-) -> None:
+@server_options
+def server_command(log_format: str, **given: Any) -> None:
     """Run a Crucible server in the foreground.
 
     \b
@@ -225,27 +107,10 @@ def server_command(
     crucible server --provider local,aws     buy machines in AWS too: `crucible doctor aws` says what is missing
     crucible server --database postgresql://… --host 0.0.0.0 --public-url https://crucible.example
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.to_stderr(JsonFormatter() if log_format == "json" else None)
     for talkative in ("botocore", "asyncssh"):  # they tell of every client they make, every command they send
         logging.getLogger(talkative).setLevel(logging.WARNING)
-    settings = Settings(
-        data_dir=data_dir.absolute(),
-        host=host,
-        port=port,
-        database=database,
-        public_url=public_url,
-        local_gpus=local_gpus,
-        local_gpu_memory=local_gpu_memory,
-        allowed_hosts=allowed_hosts,
-        price_files=price_files,
-        providers=providers,
-        storage=storage,
-        storage_endpoints=storage_endpoints,
-        region_storages=region_storages,
-        max_output_gib=max_output_gib,
-        claim_ttl=timedelta(seconds=claim_ttl),
-        silence=timedelta(seconds=silence),
-    )
+    settings = settings_from(**given)
     try:
         run(settings)
     except PlatformError as error:
@@ -265,6 +130,7 @@ def run(settings: Settings) -> None:
 async def run_server(settings: Settings) -> None:
     """Until SIGTERM or SIGINT; a second signal, like kill -9, is equally safe."""
     stopping = asyncio.Event()
+    forbid_core()  # it would hold keys and secrets
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stopping.set)
@@ -274,6 +140,7 @@ async def run_server(settings: Settings) -> None:
         url = settings.public_url or f"http://{settings.host}:{port}"
         async with engine_of(settings, url) as (engine, deps):
             await nothing_left_behind(deps.store, engine.context.enabled)
+            await engine.secret_keys.settle()
             await engine.start()
             staying = asyncio.create_task(stay_published(settings, deps.store, url, port))
             await serve(create_app(deps), listener, stopping, on_ready=lambda: publish(settings.data_dir, url, port))
@@ -292,13 +159,18 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
     door = FileDoor(url, keys.address, keys.right_of, clock.now)
     storage = object_storage(settings, door)
     failpoint = Failpoints(os.environ.get("CRUCIBLE_FAILPOINTS", ""))
-    store = await open_store(settings.database_url, failpoint=failpoint)
+    counted = CommitMeter(PrometheusMeter())
+    store = await open_store(settings.database_url, failpoint=failpoint, watch=counted)
     streams = FileStreams(data / "streams", add_segment=store.add_segment, segments=store.segments)
     blobs = FileBlobs(data / "packages")
     agents, agent_sha256 = await agents_elsewhere(data)
     around = replace(surroundings(settings, url, keys.deployment, clock), hosts=store)
     providers = open_providers(settings.providers, around)
-    sellers = {(seller.name, seller.region): seller for one in providers.values() for seller in one.sellers}
+    sellers = {
+        (seller.name, seller.region): metered(seller, counted.meter, clock)
+        for one in providers.values()
+        for seller in one.sellers
+    }
     context = Context(
         store=store,
         streams=streams,
@@ -319,11 +191,18 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         region_storage=settings.region_storage,
         failpoint=failpoint,
         sampler=OptunaSampler(),
+        counted=counted,
+        sealer=await sealer_of(data, store),
+        spans=span_sink(os.environ),
         claim_ttl=settings.claim_ttl,
+        keep_days=keep_days_of(settings.retention),
     )
+    lab = lab_door(settings, os.environ)
     told = [price_list for one in providers.values() for price_list in one.prices]
     price_files = [PriceFile(path, clock.now) for path in dict.fromkeys(settings.price_files)]
-    engine = Engine(context, blobs, Shipped(), [*price_files, *told], shipped_templates())
+    engine = Engine(
+        context, blobs, Shipped(), [*price_files, *told], shipped_templates(), outlets(settings, keys.deployment)
+    )
     await first_admin(store, clock, data)
     deps = Deps(
         store=store,
@@ -331,29 +210,50 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         blobs=blobs,
         agents=agents,
         service=engine.service,
+        people=engine.people,
+        teams=engine.teams,
+        audits=engine.audits,
+        sign_in=SignIn(context, *opened_identity(os.environ, clock.now)),
+        retention=engine.retention,
+        privacy=engine.privacy,
         gateway=engine.gateway,
         channels=engine.channels,
         checkpoints=engine.checkpoint_desk,
         datasets=engine.datasets,
         templates=engine.templates,
+        secrets=engine.secrets,
+        secret_keys=engine.secret_keys,
+        budgets=engine.budgets,
         trials=engine.trials,
+        statuses=engine.statuses,
+        system=engine.system,
         outputs=engine.outputs,
         shards=engine.shards,
         shard_outputs=engine.shard_outputs,
+        gauges=engine.gauges,
         hub=hub,
         clock=clock,
         settings=ApiSettings(
-            version=__version__, allowed_hosts=allowed_hosts(settings), providers=tuple(sorted(context.providers))
+            version=__version__,
+            allowed_hosts=allowed_hosts(settings),
+            providers=tuple(sorted(context.providers)),
+            is_https=url.startswith("https://"),
+            page=Path(__file__).parent / "web",
+            rate_limits=settings.rate_limits,
         ),
         signed=door.opened,
         prices=engine.prices,
         table=engine.planner.table,
         recommender=engine.recommender,
+        costs=engine.costs,
+        savings=engine.savings,
         enabled=context.providers,
         enabled_places=context.enabled,
         healths=examined(providers),
+        alerts=engine.alerts,
         hosts=next((one.hosts for one in providers.values() if one.hosts is not None), None),
         hosts_changed=engine.look_for_room,
+        lab=lab,
     )
     try:
         yield engine, deps
@@ -362,8 +262,33 @@ async def engine_of(settings: Settings, url: str) -> AsyncIterator[tuple[Engine,
         for one in providers.values():
             if one.close is not None:
                 await one.close()
+        if lab is not None:
+            await lab.close()
+        if context.spans is not None:
+            await context.spans.close()
         await streams.close()
         await store.close()
+
+
+async def sealer_of(data: Path, store: Store) -> KeyRing:
+    """Raises SecretsKeyMissing: a server that could not open what is sealed does not start. The first key is made where
+    nothing is sealed yet."""
+    given = os.environ.get("CRUCIBLE_SECRETS_KEY_FILE")
+    path, needed = Path(given) if given else data / "secrets-keys", sorted(await store.secret_keys())
+    if needed and not path.exists():
+        raise keys_missing(f"there is no {path}", needed)
+    ring = KeyRing(path) if path.exists() else KeyRing.made_in(path)
+    lacking = [key_id for key_id in needed if not ring.knows(key_id)]
+    if lacking:
+        raise keys_missing(f"{path} lacks them", lacking)
+    return ring
+
+
+def keys_missing(problem: str, keys: Sequence[str]) -> SecretsKeyMissing:
+    return SecretsKeyMissing(
+        f"secrets of this database are sealed with keys that this server does not have ({', '.join(keys)}): {problem}. "
+        "Give it the file that they were set with, as secrets-keys in the data folder or by CRUCIBLE_SECRETS_KEY_FILE"
+    )
 
 
 async def nothing_left_behind(store: Store, enabled: Collection[str]) -> None:
@@ -391,18 +316,6 @@ def template_package(name: str) -> tuple[Digest, bytes]:
         return package.digest, package.path.read_bytes()
 
 
-def policy_of(settings: Settings) -> Policy:
-    """Nodes report ten times before their silence means anything."""
-    usual = Policy()
-    margin = usual.fence_margin * (settings.silence / usual.silence)
-    return Policy(
-        silence=settings.silence,
-        report_every=settings.silence / 10,
-        fence_margin=margin,
-        output_bytes=round(settings.max_output_gib * GIB),
-    )
-
-
 def object_storage(settings: Settings, door: FileDoor) -> ObjectStorage:
     """Raises InvalidRequest or StorageRefused: a place that can never work is better told now. Nobody is asked yet."""
     root = settings.storage_root
@@ -411,6 +324,17 @@ def object_storage(settings: Settings, door: FileDoor) -> ObjectStorage:
     for address in (root, *regions):
         storage.open(address)
     return storage
+
+
+def outlets(settings: Settings, deployment: str) -> Outlets:
+    """Raises InvalidRequest."""
+    notifiers = open_notifiers(
+        smtp=smtp_settings(settings),
+        endpoints=settings.alert_endpoints,
+        deployment=deployment,
+        now=SystemClock().now,
+    )
+    return Outlets(notifiers)
 
 
 def surroundings(settings: Settings, url: str, deployment: str, clock: SystemClock) -> Surroundings:
@@ -425,6 +349,29 @@ def surroundings(settings: Settings, url: str, deployment: str, clock: SystemClo
         environ=os.environ,
         options={"local_gpus": settings.local_gpus, "local_gpu_memory": settings.local_gpu_memory},
     )
+
+
+def lab_door(settings: Settings, environ: Mapping[str, str]) -> LabDoor | None:
+    """Whoever buys at another address of this computer than Amazon's may buy in a Lab: it is looked for when asked."""
+    url = environ.get("AWS_ENDPOINT_URL_EC2") or environ.get("AWS_ENDPOINT_URL")
+    if "aws" not in settings.providers or not url or not is_loopback(url):
+        return None
+    from crucible.lab.door import LocalDoor
+
+    return LocalDoor(environ, url)
+
+
+def span_sink(environ: Mapping[str, str]) -> SpanSink | None:
+    """Where traces go, if OpenTelemetry's own variables say where. A server without the library runs without traces:
+    such variables are often set for everything in a place."""
+    if not any(environ.get(name) for name in TRACE_ENDPOINTS):
+        return None
+    try:
+        from crucible.exporting.otlp import OtlpSink
+    except InvalidRequest as error:
+        log.warning("%s", error.message)
+        return None
+    return OtlpSink(__version__)
 
 
 def examined(providers: Mapping[str, Provider]) -> dict[str, list[Examination]]:
@@ -450,12 +397,6 @@ class Shipped:
     @cached_property
     def book(self) -> SpeedBook:
         return make_book(benchmarks(), self._catalog.gpus.values(), architectures().values())
-
-
-def allowed_hosts(settings: Settings) -> tuple[str, ...]:
-    """Names a request may carry: what the operator lists, and the one this server is known by."""
-    own = urlsplit(settings.public_url or "").hostname
-    return (*settings.allowed_hosts, own) if own else settings.allowed_hosts
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from crucible.model.ids import JobId, MachineId, OfferId, OrderId
 from crucible.model.lease import Boot, Machine, MachineState, Order, SellerFacts
 from crucible.model.offer import Offer, Target
 from crucible.ports.clock import Clock
-from crucible.testing.fake_prices import EXTRAS, TERMS, Kind
+from crucible.testing.fake_prices import BESIDE_PER_HOUR, EXTRAS, TERMS, Kind
 
 TARGET = Target("fake", "nowhere-1", "vm")
 # How long an ended machine is listed as such.
@@ -60,12 +60,14 @@ class FakeCloud:
             boot_time=timedelta(seconds=60),
             counts_stock=True,
             terms=TERMS,
+            beside_per_hour=BESIDE_PER_HOUR,
         )
     )
     bought: dict[OrderId, tuple[MachineId, ...]] = field(default_factory=dict)
     known: dict[MachineId, Machine] = field(default_factory=dict)
     orders: dict[OrderId, Order] = field(default_factory=dict)
     listed: dict[MachineId, None] = field(default_factory=dict)  # alive, or not long over
+    surges_at: datetime | None = None  # from the next move of spot prices on they are twice as high
 
     async def offers(self) -> Sequence[Offer]:
         free = self.gpus - self.used()
@@ -142,9 +144,18 @@ class FakeCloud:
                 found[job_id] = found.get(job_id, 0) + bill
         return found
 
+    def owed(self) -> int:
+        """Of everything that was ever sold, as if what lives ended now."""
+        found = 0
+        for machine in self.known.values():
+            if machine.started_at is not None:
+                end = machine.ended_at or self._second()
+                found += self._kind(machine).bill(machine.started_at, end, was_taken=machine.was_taken)
+        return found
+
     def _kind(self, machine: Machine) -> Kind:
         order = self.orders[machine.order_id]
-        return Kind(order.gpus, order.is_spot)
+        return Kind(order.gpus, order.is_spot, self.surges_at)
 
     def _shown(self, machine: MachineId) -> Machine:
         """With its prices until now, where they move."""

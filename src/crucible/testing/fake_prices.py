@@ -14,6 +14,7 @@ _ORIGIN = datetime(2020, 1, 1, tzinfo=UTC)
 PER_GPU = 2_345_678
 WITHOUT_GPU = 100_003
 SPOT = 777_777
+SURGE = 2  # and still below what is asked on demand
 # The price of a spot machine is another one after so long, and comes back to itself in the end.
 MOVES_EVERY = timedelta(minutes=7)
 STEPS = (0, 31_337, -12_345, 99_991, 0, 0, -77_777)
@@ -23,6 +24,7 @@ TERMS = Terms(unit_s=1, minimum_s=MINIMUM_S, free_if_taken_within_s=FREE_IF_TAKE
 DISK = Rate(ChargeKind.STORAGE, MicroUsd(8_000_001), 30 * 86400)
 ADDRESS = Rate(ChargeKind.ADDRESS, MicroUsd(5_003), 3600)
 EXTRAS = (DISK, ADDRESS)
+BESIDE_PER_HOUR = MicroUsd(sum(-(-rate.amount * 3600 // rate.per_s) for rate in EXTRAS))
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ class Kind:
 
     gpus: int
     is_spot: bool
+    surges_at: datetime | None = None  # spot prices go up then, for good
 
     def price(self, at: datetime) -> MicroUsd:
         if self.is_spot:
-            return MicroUsd(SPOT * max(self.gpus, 1) + STEPS[_period(at) % len(STEPS)])
+            is_dear = self.surges_at is not None and _period(at) >= _period(self.surges_at)
+            return MicroUsd((SURGE if is_dear else 1) * SPOT * max(self.gpus, 1) + STEPS[_period(at) % len(STEPS)])
         return MicroUsd(PER_GPU * self.gpus or WITHOUT_GPU)
 
     def prices(self, start: datetime, end: datetime) -> tuple[PriceSince, ...]:

@@ -1,6 +1,7 @@
 """Small values of every kind, and a whole family of them in a store, for tests that need something to be there."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -10,8 +11,10 @@ from crucible.core import attempt as attempts
 from crucible.core import job as jobs
 from crucible.core import lease as leases
 from crucible.core import task as tasks
+from crucible.model.account import Project, Team
 from crucible.model.attempt import Attempt, AttemptCreated, Rank, RanksAssigned
 from crucible.model.change import Change, Entity, Event, born, changed
+from crucible.model.errors import Conflict
 from crucible.model.ids import AttemptId, JobId, LeaseId, MachineId, NodeId, OfferId, OrderId, TaskId, UserId
 from crucible.model.job import Job, JobSubmitted
 from crucible.model.lease import (
@@ -62,7 +65,7 @@ def a_job(id_: str = "j1", **fields: Any) -> Job:
     given: dict[str, Any] = {
         "id": JobId(id_),
         "user_id": UserId("ann"),
-        "team": "vision",
+        "team": None,
         "project": None,
         "name": f"train {id_}",
         "job_type": JobType.TRAINING,
@@ -171,11 +174,23 @@ def an_attempt(task: Task, held: Sequence[Lease] = (), **fields: Any) -> Attempt
 
 
 async def submitted(store: Store, id_: str = "j1", tasks: int = 1, **fields: Any) -> tuple[Job, tuple[Task, ...]]:
+    """A team and project that it names are made with it."""
     job = a_job(id_, **fields)
+    await founded(store, job)
     made = tuple(a_task(job, index) for index in range(tasks))
     changes = [born(job, JobSubmitted(job.created_at)), *(born(task, TaskCreated(NOW)) for task in made)]
     await store.submit(changes, idempotency_key=None, user_id=job.user_id)
     return job, made
+
+
+async def founded(store: Store, job: Job) -> None:
+    if job.team is not None:
+        with suppress(Conflict):
+            await store.add_team(Team(name=job.team, created_at=NOW, created_by=job.user_id))
+    if job.project is not None and job.team is not None:
+        with suppress(Conflict):
+            new = Project(name=job.project, team=job.team, created_at=NOW, created_by=job.user_id)
+            await store.add_project(new)
 
 
 @dataclass(frozen=True)

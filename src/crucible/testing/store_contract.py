@@ -33,10 +33,17 @@ from crucible.testing.specimens import (
     step,
     submitted,
 )
+from crucible.testing.store_account_contract import AccountContract
+from crucible.testing.store_alert_contract import AlertContract
+from crucible.testing.store_budget_contract import BudgetContract
 from crucible.testing.store_channel_contract import ChannelContract
 from crucible.testing.store_claim_contract import ClaimContract
+from crucible.testing.store_cost_contract import CostContract
 from crucible.testing.store_dataset_contract import DatasetContract
+from crucible.testing.store_figures_contract import FiguresContract
+from crucible.testing.store_health_contract import HealthContract
 from crucible.testing.store_host_contract import HostContract
+from crucible.testing.store_identity_contract import IdentityContract
 from crucible.testing.store_list_contract import ListContract
 from crucible.testing.store_log_contract import LogContract, an_artifact
 from crucible.testing.store_money_contract import MoneyContract
@@ -44,6 +51,8 @@ from crucible.testing.store_output_contract import OutputContract
 from crucible.testing.store_people_contract import PeopleContract
 from crucible.testing.store_plan_contract import PlanContract
 from crucible.testing.store_price_contract import PriceContract
+from crucible.testing.store_retention_contract import RetentionContract
+from crucible.testing.store_secret_contract import SecretContract
 from crucible.testing.store_shard_contract import ShardContract
 from crucible.testing.store_template_contract import TemplateContract
 from crucible.testing.store_trial_contract import TrialContract
@@ -51,19 +60,28 @@ from crucible.testing.store_workflow_contract import WorkflowContract
 
 
 class StoreContract(
+    AccountContract,
+    AlertContract,
     ClaimContract,
+    CostContract,
     DatasetContract,
+    HealthContract,
     HostContract,
+    IdentityContract,
     ListContract,
     LogContract,
+    BudgetContract,
     MoneyContract,
     OutputContract,
     PeopleContract,
     ChannelContract,
     PlanContract,
     PriceContract,
+    FiguresContract,
+    RetentionContract,
     TemplateContract,
     TrialContract,
+    SecretContract,
     ShardContract,
     WorkflowContract,
 ):

@@ -1,9 +1,13 @@
 """Lists: pages of jobs, trees, tallies, and what somebody must look at. A part of StoreContract."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from crucible.model.account import Sight
 from crucible.model.attempt import AttemptEnded, Outcome
 from crucible.model.change import born
 from crucible.model.errors import InvalidRequest
@@ -57,6 +61,36 @@ class ListContract:
         assert await ids(JobQuery(user_id=UserId("bob"))) == ["j2"]
         assert await ids(JobQuery(name="common")) == ["j2", "j1"]
         assert await ids(JobQuery(name="common", user_id=UserId("ann"), status=frozenset({JobStatus.PENDING}))) == []
+
+    async def test_people_see_their_own_jobs_and_those_of_their_teams(self, store: Store) -> None:
+        await submitted(store, "j1", user_id=UserId("ann"), team=None)
+        await submitted(store, "j2", user_id=UserId("ann"), team="vision")
+        await submitted(store, "j3", user_id=UserId("bob"), team="vision", project="cats")
+        failed, _ = await submitted(store, "j4", user_id=UserId("bob"), team="speech")
+        await submitted(store, "j5", user_id=UserId("cleo"), team=None)
+        await store.commit([step(failed, JobStatusChanged(NOW, JobStatus.FAILED, "no"))[1]], label="test")
+
+        async def ids(teams: Collection[str], **more: Any) -> list[str]:
+            seen: list[str] = []
+            query = JobQuery(seen_by=Sight(UserId("ann"), frozenset(teams)), limit=2, **more)
+            while True:
+                page = await store.jobs(query)
+                seen += [item.id for item in page.items]
+                if page.next_cursor is None:
+                    return seen
+                query = replace(query, cursor=page.next_cursor)
+
+        any_two = frozenset({JobStatus.PENDING, JobStatus.FAILED})
+        for teams in (["vision", "speech"], ["vision", "speech", *(f"t{n}" for n in range(200))]):
+            assert await ids(teams) == ["j4", "j3", "j2", "j1"]
+            assert await ids(teams, status=any_two) == ["j4", "j3", "j2", "j1"]
+            assert await ids(teams, user_id=UserId("bob")) == ["j4", "j3"]
+            assert await ids(teams, team="vision") == ["j3", "j2"]
+            assert await ids(teams, project="cats", status=any_two) == ["j3"]
+        assert await ids([]) == ["j2", "j1"]
+        assert await ids([], team="vision") == ["j2"]
+        assert await ids([], user_id=UserId("cleo")) == []
+        assert await ids(["speech"], user_id=UserId("ann"), team="vision") == ["j2"]
 
     async def test_a_row_of_the_list_says_how_far_a_single_job_is(self, store: Store) -> None:
         family = await running(store)

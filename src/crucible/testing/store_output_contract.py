@@ -1,9 +1,11 @@
 """What tasks left behind, and jobs that are given it. A part of StoreContract."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from crucible.model.account import Sight
 from crucible.model.change import born
 from crucible.model.dataset import Dataset
 from crucible.model.errors import UnknownInput
@@ -31,9 +33,9 @@ def an_output(task_index: int = 0, job_id: str = "j1", digest: Digest = WEIGHTS)
     )
 
 
-async def left(store: Store, *outputs: Output, id_: str = "j1", tasks: int = 3, user: str = "ann") -> None:
+async def left(store: Store, *outputs: Output, id_: str = "j1", tasks: int = 3, user: str = "ann", **more: Any) -> None:
     """A job whose tasks have ended and named what they left."""
-    _, made = await submitted(store, id_, tasks, user_id=UserId(user))
+    _, made = await submitted(store, id_, tasks, user_id=UserId(user), **more)
     for one in outputs:
         ended = TaskEnded(LATER, TaskPhase.SUCCEEDED, None, outputs=one.digest)
         await store.commit([step(made[one.task_index], ended)[1]], [one], label="test")
@@ -70,9 +72,14 @@ class OutputContract:
         await left(store, an_output())
         newer = replace(an_output(job_id="j2"), created_at=LATER)
         await left(store, newer, id_="j2", user="bob")
-        assert await store.output_of_tree(WEIGHTS, UserId("ann")) == an_output()
-        assert await store.output_of_tree(WEIGHTS, UserId("eve")) is None
+        assert await store.output_of_tree(WEIGHTS, Sight(UserId("ann"), frozenset())) == an_output()
+        assert await store.output_of_tree(WEIGHTS, Sight(UserId("eve"), frozenset())) is None
         assert await store.output_of_tree(WEIGHTS, None) == newer
+
+    async def test_a_tree_is_found_among_the_jobs_of_a_team(self, store: Store) -> None:
+        await left(store, an_output(), team="vision")
+        assert await store.output_of_tree(WEIGHTS, Sight(UserId("eve"), frozenset({"vision", "speech"}))) == an_output()
+        assert await store.output_of_tree(WEIGHTS, Sight(UserId("eve"), frozenset({"speech"}))) is None
 
     async def test_a_job_keeps_what_it_was_given(self, store: Store) -> None:
         await left(store, an_output())

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from crucible.model.account import Grant, Membership, Principal, Role, Team, Token, User
 from crucible.model.errors import Conflict, NotFound
 from crucible.model.ids import Digest, TokenId, UserId
-from crucible.model.record import Principal, Role, Token, User
 from crucible.ports.store import Segment, Store
 from crucible.testing.specimens import LATER, NOW
 
@@ -35,6 +35,18 @@ class PeopleContract:
         await store.revoke_token(TOKEN.id, LATER)
         assert await store.principal(TOKEN.digest, NOW) is None
         assert await store.tokens() == (replace(TOKEN, revoked_at=NOW), short)
+
+    async def test_a_token_tells_teams_and_what_it_is_for(self, store: Store) -> None:
+        for user in (ANN, BOB):
+            await store.add_user(user)
+        await store.add_token(replace(TOKEN, user_id=BOB.id, grants=(Grant.JOBS, Grant.READ)))
+        for team, role in (("vision", Role.MANAGER), ("speech", Role.VIEWER)):
+            await store.add_team(Team(name=team, created_at=NOW, created_by=ANN.id))
+            await store.save_member(Membership(team=team, user_id=BOB.id, role=role, created_at=NOW))
+        who = await store.principal(TOKEN.digest, NOW)
+        assert who is not None
+        assert (who.role, who.teams) == (Role.MEMBER, {"vision": Role.MANAGER, "speech": Role.VIEWER})
+        assert who.grants == {Grant.JOBS, Grant.READ}
 
     async def test_users_and_tokens_are_listed(self, store: Store) -> None:
         for user in (BOB, ANN):

@@ -3,14 +3,18 @@ fixture; it adds tests only for what its own storage can suffer."""
 
 import asyncio
 import math
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from crucible.model.errors import InvalidRequest
 from crucible.model.ids import TaskId
-from crucible.ports.streams import LogLine, MetricPoint, Streams
+from crucible.model.metrics import Keeping
+from crucible.ports.streams import Channel, ChartQuery, LogLine, MetricPoint, Streams
 
 TASK = TaskId("task-1")
+AGES = timedelta(days=10_000)
+FOR_EVER = Keeping(raw=AGES, minutes=AGES, quarters=AGES, raw_bytes=1 << 40)
 
 
 def line(n: int, text: str | None = None, *, attempt: int = 0, rank: int = 0, is_partial: bool = False) -> LogLine:
@@ -178,3 +182,65 @@ class StreamsContract:
         lines = await all_lines(streams)
         for rank in range(8):
             assert [x.n for x in lines if x.rank == rank] == list(range(40))
+
+    # --- charts -----------------------------------------------------------------------------------------
+
+    async def test_few_points_are_charted_one_by_one(self, streams: Streams) -> None:
+        await streams.append_metrics(TASK, [point(n, loss=float(n)) for n in range(5)])
+        chart = await streams.chart(TASK, Channel.METRICS, ChartQuery())
+        assert chart.resolution_ms == 0
+        assert [(one.last_ms, one.mean, one.step) for one in chart.series["loss"]] == [
+            (1000 + n, float(n), 10 * n) for n in range(5)
+        ]
+
+    async def test_a_chart_has_no_more_points_than_asked_for(self, streams: Streams) -> None:
+        points = [MetricPoint(0, 0, n, n * 1000, n, {"loss": float(n)}) for n in range(3000)]
+        await streams.append_metrics(TASK, points)
+        chart = await streams.chart(TASK, Channel.METRICS, ChartQuery(max_points=50))
+        found = chart.series["loss"]
+        assert chart.resolution_ms == 60_000 and len(found) == 50
+        assert sum(one.count for one in found) == 3000 and (found[0].low, found[-1].high) == (0.0, 2999.0)
+        assert [one.mean for one in found[:2]] == [29.5, 89.5]
+
+    async def test_a_range_a_name_and_a_rank_are_charted_alone(self, streams: Streams) -> None:
+        points = [
+            MetricPoint(0, rank, n, n * 60_000, n, {"loss": float(rank), "lr": 1.0})
+            for rank in (0, 1)
+            for n in range(9)
+        ]
+        await streams.append_metrics(TASK, points)
+        query = ChartQuery(from_ms=120_000, to_ms=300_000, resolution_ms=60_000, names=["loss"], rank=1)
+        chart = await streams.chart(TASK, Channel.METRICS, query)
+        assert [(one.start_ms, one.mean) for one in chart.series["loss"]] == [(n * 60_000, 1.0) for n in (2, 3, 4)]
+        assert list(chart.series) == ["loss"]
+
+    async def test_samples_are_numbered_by_the_stream_and_charted_apart(self, streams: Streams) -> None:
+        sample = MetricPoint(0, 0, 0, 5000, None, {"cpu_percent": 50.0})
+        for _ in range(3):
+            await streams.append_samples(TASK, [sample])
+        assert await streams.next_number(TASK, "usage", 0, 0) == 3
+        chart = await streams.chart(TASK, Channel.USAGE, ChartQuery())
+        assert sum(one.count for one in chart.series["cpu_percent"]) == 3
+        assert not (await streams.chart(TASK, Channel.METRICS, ChartQuery())).series
+
+    async def test_the_newest_metrics_are_the_last_ones(self, streams: Streams) -> None:
+        await streams.append_metrics(TASK, [point(n, loss=float(n)) for n in range(500)])
+        newest = await streams.newest_metrics(TASK, 1000)
+        assert 5 < len(newest) < 100 and [one.n for one in newest] == list(range(500 - len(newest), 500))
+        assert await streams.newest_metrics(TaskId("silent")) == ()
+
+    async def test_adding_up_changes_no_answer(self, streams: Streams) -> None:
+        points = [
+            MetricPoint(0, 0, n, n * 10_000, n, {"loss": math.nan if n % 7 == 0 else float(n)}) for n in range(2000)
+        ]
+        await streams.append_metrics(TASK, points)
+        queries = [
+            ChartQuery(max_points=most, resolution_ms=of) for most in (10, 500) for of in (None, 60_000, 900_000)
+        ]
+        before = [await streams.chart(TASK, Channel.METRICS, one) for one in queries]
+        kept = await streams.keep_metrics(FOR_EVER, datetime.now(UTC) + timedelta(hours=1))
+        assert (kept.tasks, kept.rolled, kept.removed_files) == (1, 1, 0) and kept.sizes["metrics"] > 0
+        for query, answer in zip(queries, before, strict=True):
+            again = await streams.chart(TASK, Channel.METRICS, query)
+            assert repr(again) == repr(answer)  # NaN is not equal to itself
+        assert (await streams.keep_metrics(FOR_EVER, datetime.now(UTC) + timedelta(hours=1))).rolled == 0
