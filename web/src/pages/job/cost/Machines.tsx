@@ -1,0 +1,58 @@
+import { Badge, Table } from "@mantine/core";
+import { Panel } from "@/parts/Panel";
+import { When } from "@/parts/When";
+import { rate, usd } from "@/parts/words";
+import type { Costs } from "@/pages/job/cost/CostTab";
+import { Told } from "@/pages/job/Told";
+
+export function Machines({ costs }: { costs: Costs }) {
+  if (costs.machines.length === 0) return null;
+  return (
+    <Panel title="Machines">
+      <Table.ScrollContainer minWidth={720} mah={420} tabIndex={0} aria-label="machines">
+        <Table stickyHeader>
+          <Table.Thead>
+            <Table.Tr>
+              {["machine", "where", "charged from", "until"].map((name) => (
+                <Table.Th key={name}>{name}</Table.Th>
+              ))}
+              <Table.Th className="number">so far</Table.Th>
+              <Table.Th className="number">per hour now</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {costs.machines.map((one, at) => (
+              <Table.Tr key={one.machine_id}>
+                <Table.Td className="mono">{one.machine_id}</Table.Td>
+                <Table.Td>
+                  {one.provider} {one.region}
+                </Table.Td>
+                <Table.Td>
+                  <When at={one.started_at} exact />
+                </Table.Td>
+                <Table.Td>
+                  {one.ended_at ? <When at={one.ended_at} exact /> : "it runs"}
+                  {one.is_estimate && (
+                    <Badge ml={6} variant="light" color="orange" tt="none">
+                      estimate
+                    </Badge>
+                  )}
+                </Table.Td>
+                <Table.Td className="number">
+                  <Told of="costs" name={`machines.${at}.so_far_usd`} value={one.so_far_usd}>
+                    {usd(one.so_far_usd)}
+                  </Told>
+                </Table.Td>
+                <Table.Td className="number">
+                  <Told of="costs" name={`machines.${at}.per_hour_usd`} value={one.per_hour_usd}>
+                    {rate(one.per_hour_usd)}
+                  </Told>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Panel>
+  );
+}

@@ -1,0 +1,103 @@
+/** A table of any length: only the rows in view are drawn, and readers are told of how many they are a part. */
+import { Checkbox } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
+import { useListKeys } from "@/shell/shortcuts";
+import type { Brief } from "@/pages/jobs/book";
+import { JobRow } from "@/pages/jobs/JobRow";
+import classes from "@/pages/jobs/Jobs.module.css";
+
+const ROW_PX = 48;
+const CARD_PX = 104;
+const NEAR_END = 20; // rows before it at which more is fetched
+const COLUMNS = ["Name", "State", "Progress", "Where", "GPUs", "Cost", "$/h", "Age"];
+const NUMBERS = new Set(["GPUs", "Cost", "$/h", "Age"]);
+
+interface Props {
+  jobs: Brief[];
+  /** Of how many these were chosen, so far. */
+  loaded: number;
+  isWhole: boolean;
+  picked: ReadonlySet<string>;
+  onPick: (job: Brief) => void;
+  onPickAll: () => void;
+  onView: (first: number) => void;
+  onNearEnd: () => void;
+}
+
+export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onView, onNearEnd }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const navigate = useNavigate();
+  const isNarrow = useMediaQuery("(max-width: 48em)");
+  const rowPx = isNarrow ? CARD_PX : ROW_PX;
+  // eslint-disable-next-line react-hooks/incompatible-library -- no compiler keeps what it returns
+  const rows = useVirtualizer({
+    count: jobs.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowPx,
+    getItemKey: (index) => jobs[index]?.id ?? index,
+    overscan: 8,
+  });
+  const chosen = useListKeys(jobs.length, (index) => {
+    const job = jobs[index];
+    if (job) void navigate({ to: "/jobs/$jobId", params: { jobId: job.id } });
+  });
+  const drawn = rows.getVirtualItems();
+  const [first, last] = [drawn[0]?.index ?? 0, drawn.at(-1)?.index ?? 0];
+
+  useEffect(() => rows.measure(), [rows, rowPx]);
+  useEffect(() => {
+    if (chosen >= 0) rows.scrollToIndex(chosen);
+  }, [rows, chosen]);
+  useEffect(() => onView(first), [first, onView]);
+  useEffect(() => {
+    if (last >= jobs.length - NEAR_END) onNearEnd();
+  }, [last, jobs.length, loaded, onNearEnd]);
+
+  const isAll = jobs.length > 0 && jobs.every((one) => picked.has(one.id));
+  return (
+    <div ref={box} className={classes["box"]} tabIndex={0} role="region" aria-label="jobs">
+      <div role="table" aria-label="jobs" aria-rowcount={isWhole ? jobs.length + 1 : -1}>
+        <div role="rowgroup">
+          <div className={classes["head"]} role="row" aria-rowindex={1}>
+            <div role="columnheader">
+              <Checkbox
+                size="xs"
+                aria-label="select all that are listed"
+                checked={isAll}
+                indeterminate={!isAll && picked.size > 0}
+                onChange={onPickAll}
+              />
+            </div>
+            {COLUMNS.map((name) => (
+              <div key={name} role="columnheader" className={NUMBERS.has(name) ? "number" : undefined}>
+                {name}
+              </div>
+            ))}
+          </div>
+        </div>
+        <div role="rowgroup" style={{ height: rows.getTotalSize(), position: "relative" }}>
+          <div role="presentation" style={{ transform: `translateY(${drawn[0]?.start ?? 0}px)` }}>
+            {drawn.map(({ index, key }) => {
+              const job = jobs[index];
+              return (
+                job && (
+                  <JobRow
+                    key={key}
+                    job={job}
+                    number={index + 2}
+                    isChosen={index === chosen}
+                    isPicked={picked.has(job.id)}
+                    onPick={onPick}
+                  />
+                )
+              );
+            })}
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,33 @@
+import { SimpleGrid } from "@mantine/core";
+import type { Shape } from "@/api/client";
+import { Figure } from "@/parts/Figure";
+import { count, plural, rate, usd } from "@/parts/words";
+import { useSpent } from "@/pages/overview/queries";
+
+/** GPUs, dollars an hour, and what was spent today and this month, as the server says. */
+export function Sums({ overview }: { overview: Shape<"Overview"> }) {
+  const today = useSpent(midnight());
+  const month = useSpent(null);
+  const { jobs, gpus, machines, per_hour_usd } = overview;
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="xs">
+      <Figure label="GPUs held" value={count(gpus.held)} note={`on ${plural(machines, "machine")}`} />
+      <Figure label="GPUs computing" value={count(gpus.computing)} note={`of ${count(gpus.held)} held`} />
+      <Figure label="Spend now" value={rate(per_hour_usd)} note="everything that runs" />
+      <Figure label="Spent today" value={usd(today.data?.total.cost_usd)} note="with what runs" />
+      <Figure label="Spent this month" value={usd(month.data?.total.cost_usd)} note="with what runs" />
+      <Figure
+        label="Jobs"
+        value={`${count(jobs.running)} running`}
+        note={`${count(jobs.pending)} waiting, ${count(jobs.failed)} failed`}
+      />
+    </SimpleGrid>
+  );
+}
+
+/** Of this computer's day, as a whole hour: so the question stays the same all day. */
+function midnight(): string {
+  const day = new Date();
+  day.setHours(0, 0, 0, 0);
+  return day.toISOString();
+}
