@@ -1,6 +1,7 @@
 """A server whose machines on this computer are made and never start an agent: whoever reads a machine's boot.json may
 be its agent instead. So a hundred machines fit on a laptop."""
 
+import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from crucible import main
 from crucible.providers.local import LocalProvider, opening
 
-PLENTY = 256
+PLENTY = int(os.environ.get("CRUCIBLE_BENCH_MACHINES", "256"))
 HOUR = timedelta(hours=1)
 
 

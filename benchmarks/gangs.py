@@ -74,17 +74,7 @@ class Agent:
         self._key = ""
 
     def enrol(self) -> "Agent":
-        message = {
-            "protocol": 1,
-            "order_id": self._boot["order_id"],
-            "machine_id": self._boot["machine_id"],
-            "agent_id": self._boot["machine_id"],
-            "boot_id": "b",
-            "agent_version": "0",
-            "address": "127.0.0.1",
-            "rendezvous_port": 29500,
-            "facts": self._facts,
-        }
+        message = enrolment_of(self._boot, self._facts)
         self._key = self._ask("POST", "/agent/v1/enrol", self._boot["enrolment_token"], message)["node_key"]
         return self
 
@@ -112,6 +102,20 @@ class Agent:
                 break
             time.sleep(0.05)
         raise RuntimeError(f"{method} {path}: {answer.status} {text!r}")
+
+
+def enrolment_of(boot: dict[str, Any], facts: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "protocol": 1,
+        "order_id": boot["order_id"],
+        "machine_id": boot["machine_id"],
+        "agent_id": boot["machine_id"],
+        "boot_id": "b",
+        "agent_version": "0",
+        "address": "127.0.0.1",
+        "rendezvous_port": 29500,
+        "facts": facts or {},
+    }
 
 
 # --- logs -------------------------------------------------------------------------------------------------

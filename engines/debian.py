@@ -1,4 +1,5 @@
-"""Debian's packages: real hosts, a real Slurm, real containers. As root they are installed, else it is said how."""
+"""Debian's packages: real hosts, a real Slurm, containers, a real Prometheus, a browser. As root they are installed,
+else it is said how."""
 
 import os
 import shutil
@@ -17,6 +18,8 @@ PACKAGES = {
         ),
     ),
     "containers": (("podman", "runc"), ("podman", "runc", "busybox-static")),
+    "prometheus": (("prometheus", "promtool"), ("prometheus",)),
+    "browser": (("chromium",), ("chromium", "fonts-dejavu-core")),
 }
 # Where Debian puts what only root runs.
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
