@@ -13,6 +13,7 @@ from crucible.client.api import Client
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
 from hosts_world import HostsWorld
+from status_shape import assert_status
 
 LIMIT_S = 120.0
 # Times a tenth of the usual ones: a node is silent after 5 s, its fence is the shortest there is.
@@ -94,6 +95,7 @@ class Site:
         ran = self.run("wait", job, "--timeout", f"{within_s:g}")
         found: dict[str, Any] = self.json("describe", job)
         assert ran.returncode == 0, f"{ran.stderr}{found}{self.run('logs', job).stdout}{self.server.log_tail()}"
+        assert_status(found["now"])
         return found
 
     # --- what became of it ------------------------------------------------------------------------------

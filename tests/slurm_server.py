@@ -15,6 +15,7 @@ from crucible.client.embedded import Embedded
 from crucible.client.endpoint import Endpoint
 from crucible.client.transport import Transport
 from slurm_world import SlurmSite
+from status_shape import assert_status
 
 LIMIT_S = 90.0
 
@@ -49,10 +50,12 @@ class Deployment:
 
     def finished(self, job_id: str) -> dict[str, Any]:
         until(lambda: self.client.job(job_id)["status"] in TERMINAL, lambda: f"{self.client.why(job_id)}")
+        assert_status(self.client.status(job_id))
         return dict(self.client.job(job_id))
 
     def wait_for(self, job_id: str, status: str) -> None:
         until(lambda: self.client.job(job_id)["status"] == status, lambda: f"{self.client.why(job_id)}")
+        assert_status(self.client.status(job_id))
 
     def log(self, job_id: str) -> str:
         return "".join(record["x"] for record in self.client.logs(job_id))

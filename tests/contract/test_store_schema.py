@@ -24,6 +24,7 @@ from crucible.store.migrate import MIGRATIONS, upgrade_postgres, upgrade_sqlite
 from crucible.store.runner import no_failpoint
 from crucible.testing.specimens import a_job, a_task, running
 
+SINCE_BUDGETS = ("when_spent", "desired_by", "desired_at")  # columns of jobs
 KILL_PROGRAM = Path(__file__).parent.parent / "crash" / "store_program.py"
 
 
@@ -111,7 +112,7 @@ def database(databases: tuple[Database, Database]) -> Database:
 def populate_first_schema(database: Database) -> None:
     database.upgrade("0001")
     job = JOBS.pack(a_job())
-    for newer in ("priority", "parent", "step", "drained", "inputs"):
+    for newer in ("priority", "parent", "step", "drained", "inputs", *SINCE_BUDGETS):
         job.pop(newer)
     database.insert("jobs", job)
     task = TASKS.pack(a_task(a_job()))
@@ -149,6 +150,23 @@ def test_rows_of_the_previous_schema_live_on(database: Database) -> None:
 
     asyncio.run(scenario())
     assert database.revision() == schema.REVISION
+
+
+def test_teams_that_jobs_named_before_are_there_with_whoever_ran_them(database: Database) -> None:
+    database.upgrade("0007")
+    database.run("INSERT INTO users (id, name, role, created_at) VALUES ('ann', 'ann', 'member', 1)")
+    for number, more in enumerate(({"team": "vision", "project": "cats"}, {"team": "vision"}, {"project": "lone"}, {})):
+        job = JOBS.pack(a_job(f"j{number}", user_id="ann" if number == 0 else "gone", **more))
+        database.insert("jobs", {name: value for name, value in job.items() if name not in SINCE_BUDGETS})
+
+    async def scenario() -> None:
+        store = await open_store(database.url)
+        assert [team.name for team in await store.teams()] == ["vision"]
+        assert [(one.name, one.team) for one in await store.projects()] == [("cats", "vision")]
+        assert [(one.user_id, one.role) for one in await store.memberships()] == [("ann", "member")]
+        await store.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_kill_in_the_middle_of_an_upgrade_leaves_the_old_schema(database: Database) -> None:
@@ -253,3 +271,57 @@ def test_what_was_charged_or_posted_cannot_be_changed(database: Database) -> Non
     with pytest.raises(sa.exc.IntegrityError, match=r"(?i)unique"):
         database.run(OPEN.replace("3600, 0", "3600, 9"), order_id=order_id)  # a second open stretch of one meter
     database.run("UPDATE usage SET to_at = 3600, amount_microusd = 5 WHERE machine_id = 'other'")
+
+
+# --- the log, whatever a program with a bug may try ---------------------------------------------------------------
+
+AUDITED = (
+    "INSERT INTO audit (at, user_id, token_id, action, subject, details, digest)"
+    " VALUES (:at, 'u', 't', 'a', 's', '{}', 'd')"
+)
+HORIZON = "INSERT INTO retention (what, horizon) VALUES ('{kind}', {horizon})"
+KINDS = {"events": "events", "job_events": "events", "audit": "audit"}
+
+
+def test_the_log_gives_up_nothing_but_what_is_older_than_the_horizon(database: Database) -> None:
+    async def scenario() -> None:
+        store = await open_store(database.url)
+        await running(store)
+        await store.close()
+
+    asyncio.run(scenario())
+    for at in (1, 2):
+        database.run(AUDITED, at=at)
+    for table, kind in KINDS.items():
+        database.run("DELETE FROM retention")
+        newest = database.run(f"SELECT max(at) FROM {table}")[0][0]
+        count = database.run(f"SELECT count(*) FROM {table}")[0][0]
+        for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET at = 0"):
+            with pytest.raises(sa.exc.IntegrityError, match="append-only"):
+                database.run(statement)
+        database.run(HORIZON.format(kind=kind, horizon=newest))  # the newest is not older than itself
+        with pytest.raises(sa.exc.IntegrityError, match="append-only"):
+            database.run(f"DELETE FROM {table}")
+        assert database.run(f"SELECT count(*) FROM {table}")[0][0] == count
+        database.run("UPDATE retention SET horizon = horizon + 1")
+        database.run(f"DELETE FROM {table}")
+        assert database.run(f"SELECT count(*) FROM {table}")[0][0] == 0
+
+
+def test_no_horizon_reaches_money(database: Database) -> None:
+    async def scenario() -> str:
+        store = await open_store(database.url)
+        family = await running(store)
+        await store.close()
+        return family.order.id
+
+    order_id = asyncio.run(scenario())
+    database.run(CHARGED, order_id=order_id)
+    for statement in (POSTED, ENTERED):
+        database.run(statement)
+    for kind in ("events", "audit", "jobs"):
+        database.run(HORIZON.format(kind=kind, horizon=1 << 62))
+    database.run("INSERT INTO erasures (user_id, pseudonym, at, keeps_jobs) VALUES ('x', 'ann', 0, false)")
+    for table in ("usage", "postings", "ledger"):
+        with pytest.raises(sa.exc.IntegrityError, match=r"for ever|append-only"):
+            database.run(f"DELETE FROM {table}")

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from crucible.model.account import Role, User
+from crucible.model.audit import AuditEntry
 from crucible.model.change import born
 from crucible.model.errors import Busy, InvalidRequest, PlatformError, StaleVersion, StorageFailed
-from crucible.model.ids import JobId, MachineId
+from crucible.model.ids import JobId, MachineId, TokenId, UserId
 from crucible.model.job import JobReasonChanged, JobSubmitted
-from crucible.model.record import Role, User
 from crucible.model.sweep import Goal
 from crucible.model.task import TaskPhase
+from crucible.ports.accounts import Seal
 from crucible.ports.store import JobQuery, Store
 from crucible.ports.trials import TaskQuery
 from crucible.store import open_store
@@ -342,3 +344,41 @@ def task_queries(job: JobId) -> list[TaskQuery]:
 async def test_the_wrong_kind_of_number_is_the_callers_error(store: Store) -> None:
     with pytest.raises(PlatformError, match="does not fit"):
         await store.submit([born(a_job(gpus=2**70), JobSubmitted(NOW))], idempotency_key=None, user_id=a_job().user_id)
+
+
+# --- the log of changes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        'UPDATE audit SET details = \'{"role":"viewer"}\' WHERE seq = 3',
+        "UPDATE audit SET user_id = 'eve' WHERE seq = 3",
+        "DELETE FROM audit WHERE seq = 3",
+        "UPDATE audit SET digest = (SELECT digest FROM audit WHERE seq = 2) WHERE seq = 3",
+    ],
+)
+async def test_a_line_that_was_altered_or_removed_by_hand_is_found(path: Path, forgery: str) -> None:
+    store = await open_store(f"sqlite:///{path}")
+    for number in range(6):
+        entry = AuditEntry(
+            at=NOW,
+            user_id=UserId("ann"),
+            token_id=TokenId("t"),
+            action=f"a{number}",
+            subject="s",
+            details={"role": "admin"},
+        )
+        await store.commit((), [entry], label="test")
+    assert (await store.check_audit(Seal())).broken is None
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        with pytest.raises(sqlite3.DatabaseError, match="append-only"):
+            connection.execute(forgery)
+        for verb in ("update", "delete"):  # somebody who can do that can do anything, but not unnoticed
+            connection.execute(f"DROP TRIGGER audit_no_{verb}")
+        connection.execute(forgery)
+    connection.close()
+    store = await open_store(f"sqlite:///{path}")
+    assert (await store.check_audit(Seal())).broken in (3, 4)
+    await store.close()

@@ -43,7 +43,17 @@ WORKFLOWS = both("commit.workflow.step", "commit.workflow.begin")
 # Only jobs of many tasks do: test_sweep_kills.py, test_batch_kills.py.
 SWEEPS = both("commit.cycle.seat", "commit.crew.give_back", "commit.job.end_waiting")
 SHARDS = both("commit.shard.lease", "commit.shard.commit", "commit.shards.drain")
-ELSEWHERE = {*CALLED, *DATASETS, *OUTPUTS, *WORKFLOWS, *SWEEPS, *SHARDS}
+# Only where somebody is told: test_alerts.py in e2e.
+ALERTS = both("commit.alerts.fan_out", "commit.alerts.delivery", "send")
+# Only what is old, or somebody who is to be forgotten, brings a server there: test_retention_kills.py.
+RETENTION = sorted(
+    point for point in POINTS if point.startswith(("commit.erasure.", "commit.removal.", "stream.remove."))
+)
+# Only a new keyring or a new key does: test_secret_keys.py in unit.
+SECRETS = both("secrets_key", "commit.seal_with", "commit.rewrap_secret")
+# Only where money runs out: test_budgets.py in sim.
+BUDGETS = both(*(f"commit.budget.{what}" for what in ("save", "warn", "stop", "cut", "go_on")))
+ELSEWHERE = {*ALERTS, *BUDGETS, *RETENTION, *SECRETS, *CALLED, *DATASETS, *OUTPUTS, *WORKFLOWS, *SWEEPS, *SHARDS}
 HERE = sorted(POINTS - ELSEWHERE - set(CLOUD))
 BOUGHT = sorted(POINTS - ELSEWHERE)
 

@@ -5,6 +5,7 @@ It validates every message with the real wire models, keeps log and metric recor
 do (a record twice is kept once, a gap is refused), and remembers what it saw. It can be stopped and started on another
 port without losing its memory, as the real one can."""
 
+import base64
 import contextlib
 import json
 import secrets
@@ -79,6 +80,7 @@ class ServerDouble:
         self.servers: list[str] = []  # that answers to reports name
         self.work = wire.WorkReply(version="0")
         self.packages: dict[str, bytes] = {}
+        self.secrets: dict[str, bytes] = {}  # of every attempt
         self.agents: dict[str, bytes] = {}  # by path
         # Faults: a path and what happens to its next requests.
         self.replies_to_lose: dict[str, int] = {}
@@ -198,6 +200,8 @@ class ServerDouble:
             return self._report(wire.Report.model_validate_json(body))
         if path in self.agents:
             return 200, self.agents[path]
+        if path == "/agent/v1/secrets":
+            return 200, self._secrets(wire.SecretsAsked.model_validate_json(body))
         if path == "/agent/v1/storage/slot":
             return 200, self._slot(wire.SlotRequest.model_validate_json(body)).model_dump_json().encode()
         if path == "/agent/v1/storage/candidate":
@@ -228,6 +232,12 @@ class ServerDouble:
             .model_dump_json()
             .encode()
         )
+
+    def _secrets(self, asked: wire.SecretsAsked) -> bytes:
+        items = [
+            wire.SecretValue(name=name, value=base64.b64encode(value).decode()) for name, value in self.secrets.items()
+        ]
+        return wire.SecretsReply(items=items).model_dump_json().encode()
 
     def _wait_for_work(self, seen: str, wait_s: float) -> bytes:
         http = self._http

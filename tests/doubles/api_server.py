@@ -159,6 +159,14 @@ def costs(**changes: Any) -> dict[str, Any]:
             **money("likely", 24_576_000),
             **money("high", 28_672_000),
         },
+        **money("useful", 10_345_678),
+        **money("idle", 2_000_000),
+        "idle_by": [{"use": "setup", **money("amount", 800_000)}, {"use": "boot", **money("amount", 1_200_000)}],
+        **money("saved", 21_000_000),
+        **money("unpriced", 0),
+        "per_step_usd": 0.00123457,
+        "per_sample_usd": None,
+        "per_token_usd": 3.01e-07,
         "by_kind": [
             {"kind": "compute", **money("so_far", 12_200_000), **money("per_hour", 8_192_000)},
             {"kind": "storage", **money("so_far", 145_678), **money("per_hour", 71_000)},
@@ -225,3 +233,31 @@ def interval(id_: str, kind: str, start: str, end: str | None, rate: int, cost: 
         "is_estimate": False,
     }
     return view | changes
+
+
+def a_budget(
+    scope: str, name: str, period: str, limit: float, *, spent: float, reserved: float, per_hour: float
+) -> dict[str, Any]:
+    """As the API tells of it, half way through a month."""
+    is_month, left = period == "month", max(limit - spent - reserved, 0.0)
+    expected = spent + per_hour * 300 if is_month else None
+    money = {"limit": limit, "spent": spent, "reserved": reserved, "left": left, "per_hour": per_hour}
+    return {
+        "id": ":".join(word for word in (scope, name, period) if word and (scope, word) != ("job", period)),
+        "scope": scope,
+        "name": name,
+        "period": period,
+        "when_spent": "stop" if scope == "job" else "pause",
+        "thresholds": [0.5, 0.8, 0.95],
+        "created_by": "ada",
+        "created_at": "2026-11-02T08:00:00Z",
+        "version": 1,
+        "counts_from": "2026-11-01T00:00:00Z" if is_month else None,
+        "ends_at": "2026-12-01T00:00:00Z" if is_month else None,
+        **{f"{word}_usd": amount for word, amount in money.items()},
+        **{f"{word}_microusd": round(amount * 1e6) for word, amount in money.items()},
+        "runs_out_at": "2026-11-18T15:14:00Z" if per_hour else None,
+        "expected_usd": expected,
+        "expected_microusd": None if expected is None else round(expected * 1e6),
+        "jobs": ["0192f3a4-5b6c-7d8e-9f00-112233445566"] if per_hour else [],
+    }

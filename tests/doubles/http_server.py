@@ -35,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append(request)
         self.server.answer(request, self)
 
-    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _any
+    do_GET = do_POST = do_PUT = do_PATCH = do_HEAD = do_DELETE = _any
 
     def log_message(self, *args: object) -> None:
         pass

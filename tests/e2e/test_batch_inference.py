@@ -10,6 +10,7 @@ import pytest
 from containers import IMAGE, Podman
 from crucible.client.exits import USAGE
 from person import Person
+from status_shape import assert_status
 
 ROOT = Path(__file__).parents[2]
 SQUARES = """\
@@ -55,6 +56,8 @@ def test_a_script_works_on_a_thousand_items_and_its_results_are_in_order(person:
     counts: Any = person.json("shards", job_id)["counts"]
     assert (counts["items_failed"], counts["done"], counts["usd_per_item"]) == (10, 25, 0.0)
     assert "1,000 of 1,000 items" in person.run("describe", job_id).stdout
+    now: Any = person.json("describe", job_id)["now"]
+    assert assert_status(now)["progress"]["fraction"] == 1.0
     assert person.run("results", job_id, "-o", "out.jsonl").returncode == 0
     assert len((person.folder / "out.jsonl").read_text().splitlines()) == 990
 

@@ -19,6 +19,7 @@ from crucible.client.endpoint import Endpoint
 from crucible.client.errors import LocalServerFailed
 from crucible.client.transport import Transport
 from lab_process import RunningLab
+from status_shape import assert_status
 
 LIMIT_S = 45.0
 
@@ -43,10 +44,12 @@ class Deployment:
 
     def finished(self, job_id: str, within_s: float = LIMIT_S) -> dict[str, Any]:
         until(lambda: self.client.job(job_id)["status"] in TERMINAL, f"{self.client.why(job_id)}", within_s)
+        assert_status(self.client.status(job_id))
         return dict(self.client.job(job_id))
 
     def wait_for(self, job_id: str, status: str) -> None:
         until(lambda: self.client.job(job_id)["status"] == status, f"{self.client.why(job_id)}")
+        assert_status(self.client.status(job_id))
 
     def machines(self) -> list[dict[str, Any]]:
         return [one for one in self.lab.control.status()["machines"] if one["state"] != "terminated"]

@@ -133,7 +133,7 @@ def test_a_program_that_finds_no_server_starts_one_and_says_so(tmp_path: Path) -
 def test_what_the_page_shows_runs(local: Embedded) -> None:
     page = (EXAMPLES.parent / "docs" / "sdk.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(programs) == 5
+    assert len(programs) == 6
     running = [
         subprocess.Popen(
             [sys.executable, "-c", program], cwd=EXAMPLES, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from person import LIMIT_S, Person
+from status_shape import assert_status
 
 EXAMPLES = Path(__file__).parents[2] / "examples/sweep"
 
@@ -52,7 +53,9 @@ def submit(person: Person, name: str, sweep: str, more: str = "") -> None:
 
 def ended(person: Person, name: str) -> Any:
     person.run("wait", name, "--timeout", str(int(LIMIT_S)))
-    return person.json("describe", name)
+    found: Any = person.json("describe", name)
+    assert_status(found["now"])
+    return found
 
 
 def show(person: Person, name: str) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from lab_process import RunningLab
 from person import Person
+from status_shape import assert_status
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workflow"
 
@@ -83,8 +84,8 @@ def test_a_rerun_from_the_middle_takes_over_what_was_before_it(person: Person) -
     ran = person.run("retry", first, "--from", "train", "-f")
     assert ran.returncode == 0, ran.stderr
     assert "epoch 39" in ran.stdout and "1600 points" not in ran.stdout
-    job = person.json("describe", "preprocess-train-evaluate")
-    assert job["origin"] == first
+    job: Any = person.json("describe", "preprocess-train-evaluate")
+    assert job["origin"] == first and assert_status(job["now"])["progress"]["fraction"] == 1.0
     assert states(person, str(job["id"])) == {"preprocess": "reused", "train": "succeeded", "evaluate": "succeeded"}
     refused = person.run("retry", first, "--from", "tran")
     assert (

@@ -54,6 +54,14 @@ WITH_TREES = MINIMAL.model_copy(
         "output": wire.OutputWork(max_bytes=1 << 40, max_files=400_000, within_s=21600.0),
     }
 )
+WITH_SECRETS = MINIMAL.model_copy(
+    update={
+        "secrets": [
+            wire.SecretUse(name="HF_TOKEN", env="HF_TOKEN"),
+            wire.SecretUse(name="GCP", env="GCP_FILE", file="gcp/key.json"),
+        ]
+    }
+)
 BROUGHT = {"transfer": "0123456789abcdef" * 2, "source": "aws/us-east-1", "size_bytes": 1 << 40, "is_told": False}
 
 
@@ -148,6 +156,12 @@ SERVER_SAYS: dict[str, BaseModel] = {
         lives_s=3600.0,
     ),
     "output_nothing": left.OutputReply(missing=[], manifest=None, lives_s=3600.0),
+    "work_secrets": wire.WorkReply(
+        version="v-20", ranks=[wire.RankWork(launch=WITH_SECRETS, stop=False, stop_reason=None, token="a-token")]
+    ),
+    "secrets": wire.SecretsReply(
+        items=[wire.SecretValue(name="HF_TOKEN", value="aGZfeA=="), wire.SecretValue(name="GCP", value="AP8=")]
+    ),
     "report_reply": wire.ReportReply(
         acks=[wire.StreamAck(attempt_id="att-01", rank=3, log=120, metrics=7)],
         servers=["http://127.0.0.1:7071"],
@@ -165,6 +179,7 @@ AGENT_SAYS: dict[str, type[BaseModel]] = {
     "tree_fetched": trees.TreeFetched,
     "output_request": left.OutputAsked,
     "output_whole": left.OutputWhole,
+    "secrets_request": wire.SecretsAsked,
 }
 
 
@@ -188,6 +203,7 @@ def agent_says() -> dict[str, bytes]:
         "tree_fetched": protocol.fetched_request(launch, "ab" * 32, BROUGHT),
         "output_request": protocol.output_request(launch, "ab" * 32, [("cd" * 32, 10), ("ef" * 32, 67108864)], False),
         "output_whole": protocol.whole_request(launch, "ab" * 32),
+        "secrets_request": protocol.secrets_request(launch),
     }
 
 
@@ -319,6 +335,26 @@ def test_the_agent_understands_its_work() -> None:
     assert work.ranks[1].launch == json.loads(MINIMAL.model_dump_json())
     assert protocol.Work(golden("work_unchanged")).unchanged
     assert protocol.Work(golden("work_retire")).retire
+
+
+def test_the_agent_understands_which_secrets_a_rank_wants_and_their_values() -> None:
+    (rank,) = protocol.Work(golden("work_secrets")).ranks
+    assert rank.launch == json.loads(WITH_SECRETS.model_dump_json())
+    assert protocol.secrets_from(golden("secrets")) == {"HF_TOKEN": b"hf_x", "GCP": b"\x00\xff"}
+
+
+@pytest.mark.parametrize("said", [None, {}, {"items": [{"name": "A"}]}, {"items": [{"value": "aGZfeA=="}]}])
+def test_what_is_no_list_of_secrets_is_not_repeated(said: Any) -> None:
+    with pytest.raises(protocol.Malformed, match=r"^secrets were expected$"):
+        protocol.secrets_from(said)
+
+
+@pytest.mark.parametrize("file", ["/etc/passwd", "../x", "a/../../x", "a/..", "", "a b"])
+def test_a_file_that_leaves_its_folder_is_refused_by_the_agent_too(file: str) -> None:
+    work = golden("work_secrets")
+    work["ranks"][0]["launch"]["secrets"][1]["file"] = file
+    with pytest.raises(protocol.Malformed, match="the file of a secret"):
+        protocol.Work(work)
 
 
 def test_the_agent_understands_which_trees_a_rank_needs_and_may_leave() -> None:

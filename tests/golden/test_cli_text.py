@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from crucible.cli.views.accuracy import accuracy_note, accuracy_table
+from crucible.cli.views.accounts import (
+    audit_table,
+    member_table,
+    project_table,
+    seal_lines,
+    team_table,
+    token_table,
+    user_table,
+)
+from crucible.cli.views.accuracy import accuracy_note, accuracy_table, trend_table
+from crucible.cli.views.budgets import budget_line, budget_page, budget_table
 from crucible.cli.views.costs import cost_page, interval_table
 from crucible.cli.views.events import event_lines
 from crucible.cli.views.hosts import host_table
@@ -18,14 +28,31 @@ from crucible.cli.views.jobs import job_page, job_table
 from crucible.cli.views.outputs import output_table
 from crucible.cli.views.plans import plan_lines
 from crucible.cli.views.reasons import explain
-from crucible.cli.views.records import checkpoint_table, metric_table, node_table, token_table, verdict
+from crucible.cli.views.records import checkpoint_table, metric_table, node_table, pool_table, verdict
+from crucible.cli.views.retention import kept_table, ran_lines, retention_table
+from crucible.cli.views.secrets import rotated, secret_table
 from crucible.cli.views.shards import shard_page
 from crucible.cli.views.templates import template_page, template_table
 from crucible.spec.template import read_template
-from doubles.api_server import attempt, brief, costs, job, rank
+from doubles.api_server import a_budget, attempt, brief, costs, job, rank
 
 HERE = Path(__file__).parent / "cli"
 NOW = datetime(2026, 1, 17, 12, 5, tzinfo=UTC)
+
+RETENTION: Any = [
+    {"what": "logs", "days": 90, "set_by": "default", "removed": 18356, "ran_at": "2026-01-17T11:30:00Z"},
+    {"what": "events", "days": 365, "set_by": "server", "removed": 0, "ran_at": None},
+    {"what": "jobs", "days": 730, "set_by": "default", "removed": 6648, "ran_at": "2026-01-17T11:30:00Z"},
+    {"what": "audit", "days": None, "set_by": "admin", "removed": 0, "ran_at": None},
+]
+DRY_RUN: Any = {
+    "dry_run": True,
+    "removed": {"logs": 10000, "events": 13315, "jobs": 0},
+    "at_least": ["logs"],
+    "freed_bytes": 12_972_032,
+    "is_done": False,
+}
+KEPT: Any = [{"id": "019a8c3f-2b41-7000-8000-000000000001", "user_id": "ada", "at": "2026-01-14T12:00:00Z"}]
 
 COUNTS: Any = {
     "shards": 400,
@@ -129,6 +156,11 @@ TEMPLATES: Any = [
     },
 ]
 TEMPLATE = read_template((Path(__file__).parent / "templates" / "jobs" / "template.yaml").read_text())
+BUDGETS: Any = [
+    a_budget("team", "vision", "month", 500.0, spent=401.5, reserved=12.345678, per_hour=30.5),
+    a_budget("job", "0192f3a4-5b6c-7d8e-9f00-112233445566", "once", 20.0, spent=3.25, reserved=0.0, per_hour=0.0),
+    a_budget("server", "", "month", 20_000.0, spent=20_000.25, reserved=0.0, per_hour=0.0),
+]
 COSTS: Any = costs()
 COSTS_OVER: Any = costs(remaining=None, budget_usd=None, per_hour_usd=0.0, machines=costs()["machines"][:1])
 FAILED_ATTEMPTS: Any = [
@@ -292,27 +324,83 @@ TOKENS: Any = [
         "user_id": "ada",
         "created_at": NOW.isoformat(),
         "expires_at": "2026-02-01T00:00:00Z",
+        "grants": ["jobs", "read"],
     },
     {"id": "token-3", "name": "old", "user_id": "bob", "created_at": NOW.isoformat(), "revoked_at": NOW.isoformat()},
+]
+USERS: Any = [
+    {"id": "ada", "name": "ada", "role": "admin", "kind": "person", "created_at": "2025-11-01T00:00:00Z"}
+    | {"disabled_at": None, "teams": {}},
+    {"id": "bob", "name": "bob", "role": "member", "kind": "person", "created_at": "2026-01-01T00:00:00Z"}
+    | {"disabled_at": NOW.isoformat(), "teams": {"vision": "manager", "speech": "member"}},
+    {"id": "vision-ci", "name": "vision-ci", "role": "member", "kind": "service", "created_at": NOW.isoformat()}
+    | {"disabled_at": None, "teams": {"vision": "member"}},
+]
+TEAMS: Any = [
+    {"name": "vision", "role": "manager", "members": 12, "projects": ["cats", "imagenet"]},
+    {"name": "speech", "role": "viewer", "members": 1, "projects": []},
+]
+MEMBERS: Any = [
+    {"user_id": "ada", "role": "manager", "created_at": "2025-11-01T00:00:00Z"},
+    {"user_id": "vision-ci", "role": "member", "created_at": NOW.isoformat()},
+]
+PROJECTS: Any = [{"name": "cats", "team": "vision", "created_by": "ada", "created_at": "2026-01-10T00:00:00Z"}]
+AUDIT: Any = [
+    {"seq": 4711, "at": "2026-01-17T12:04:59Z", "user_id": "ada", "action": "team.member.set"}
+    | {"subject": "team:vision", "details": {"user": "bob", "role": "manager"}},
+    {"seq": 4710, "at": "2026-01-16T08:00:00Z", "user_id": "vision-ci", "action": "job.submit"}
+    | {"subject": "job:0198c2f7-aaaa-7bbb-8ccc-0123456789ab", "details": {"name": "train \x1b[31mred"}},
+    {"seq": 9, "at": "2026-01-01T08:00:00Z", "user_id": "ada", "action": "token.create"}
+    | {"subject": "token:token-2", "details": {"user": "bob", "grants": ["jobs"], "disabled": False}},
 ]
 NODES: Any = [
     {"id": "node-1", "provider": "local", "region": "here", "state": "active", "devices": ["0", "1"], "job_id": "j"}
 ]
+POOLS: Any = [
+    {"provider": "local", "region": "local", "zone": "", "gpu": "H100", "gpus": 8, "free": 8},
+    {"provider": "onprem", "region": "onprem", "zone": "rack-1", "gpu": "A100", "gpus": 16, "free": 14},
+]
+SECRETS: Any = [
+    {"name": name, "owner_kind": kind, "owner": owner, "version": version, "set_by": by, "set_at": at, "used_at": used}
+    for name, kind, owner, version, by, at, used in (
+        (
+            "GCP_SERVICE_ACCOUNT_KEY_OF_THE_IMAGENET_PROJECT",
+            "project",
+            "imagenet",
+            12,
+            "ada",
+            "2025-12-01T10:00:00Z",
+            None,
+        ),
+        ("WANDB_API_KEY", "team", "vision", 1, "ada", "2026-01-17T11:00:00Z", "2026-01-17T11:59:00Z"),
+        ("HF_TOKEN", "user", "grace", 3, "grace", "2026-01-17T11:59:50Z", None),
+    )
+]
+ROTATED: Any = {"key_id": "1feb2e6eb5525938", "secrets": 2, "forgotten": ["b41de28878439950"], "damaged": ["user:a/B"]}
 HOURS = {"count": 12, "median_error": 0.081, "p90_error": 0.274, "bias": -0.031, "within": 0.75, "goal": 0.15}
 ACCURACY: Any = {
     "jobs": 14,
     "since": "2025-12-01T10:00:00Z",
-    "overall": {"gpu": None, "model_class": None, "hours": HOURS, "cost": HOURS | {"count": 3, "bias": 0.2}},
+    "overall": {"key": {}, "hours": HOURS, "cost": HOURS | {"count": 3, "bias": 0.2}, "within_range": 0.9},
     "groups": [
-        {"gpu": "H100-SXM", "model_class": "llm", "hours": HOURS | {"count": 9}, "cost": None},
-        {"gpu": "L4", "model_class": "vision/inference", "hours": HOURS | {"count": 3, "within": 0.0}, "cost": None},
+        {"key": {"gpu": "H100-SXM", "model_class": "llm"}, "hours": HOURS | {"count": 9}, "cost": None},
+        {
+            "key": {"gpu": "L4", "model_class": "vision/inference"},
+            "hours": HOURS | {"count": 3, "within": 0.0},
+            "cost": None,
+        },
+    ],
+    "trend": [
+        {"key": {"week": "2025-12-01"}, "hours": HOURS | {"count": 5, "within": 0.4}, "cost": None},
+        {"key": {"week": "2025-12-08"}, "hours": HOURS | {"count": 7, "within": 1.0}, "cost": None},
     ],
 }
 NOTHING_TO_COMPARE: Any = {
     "jobs": 2,
     "since": "2025-12-01T10:00:00Z",
-    "overall": {"gpu": None, "model_class": None, "hours": None, "cost": None},
+    "overall": {"key": {}, "hours": None, "cost": None},
     "groups": [],
+    "trend": [],
 }
 
 A100 = {"name": "NVIDIA A100-SXM4-80GB", "uuid": "GPU-1", "mig": []}
@@ -371,10 +459,34 @@ TEXTS = {
     "template-80": lambda: a_template(80),
     "template-140": lambda: a_template(140),
     "template-piped": lambda: a_template(None),
+    "secrets-80": lambda: secret_table(SECRETS, NOW, width=80),
+    "secrets-140": lambda: secret_table(SECRETS, NOW, width=140),
+    "secrets-rotated": lambda: rotated(ROTATED),
     "tokens": lambda: token_table(TOKENS, NOW, width=80),
+    "users-80": lambda: user_table(USERS, NOW, width=80),
+    "teams": lambda: team_table(TEAMS, width=80),
+    "members": lambda: member_table(MEMBERS, NOW, width=80),
+    "projects": lambda: project_table(PROJECTS, NOW, width=80),
+    "audit-80": lambda: audit_table(AUDIT, width=80),
+    "audit-140": lambda: audit_table(AUDIT, width=140),
+    "audit-verified": lambda: [
+        *seal_lines({"lines": 4711, "digest": "5e" * 32, "broken": None}),
+        *seal_lines({"lines": 17, "digest": "5e" * 32, "broken": 18}),
+        *seal_lines({"lines": 0, "digest": "", "broken": None}),
+    ],
+    "retention-80": lambda: retention_table(RETENTION, NOW, width=80),
+    "retention-140": lambda: retention_table(RETENTION, NOW, width=140),
+    "retention-dry-run": lambda: ran_lines(DRY_RUN),
+    "retention-run": lambda: ran_lines({**DRY_RUN, "dry_run": False, "at_least": []}),
+    "kept": lambda: kept_table(KEPT, NOW, width=80),
     "nodes": lambda: node_table(NODES, width=80),
+    "nodes-free": lambda: pool_table(POOLS, width=80),
     "hosts-80": lambda: host_table(HOSTS, width=80),  # type: ignore[arg-type]
     "hosts-wide": lambda: host_table(HOSTS, width=None),  # type: ignore[arg-type]
+    "budgets-80": lambda: budget_table(BUDGETS, width=80),
+    "budgets-140": lambda: budget_table(BUDGETS, width=140),
+    "budget-month": lambda: [*budget_page(BUDGETS[0]), "", budget_line(BUDGETS[0])],
+    "budget-job": lambda: [*budget_page(BUDGETS[1]), "", budget_line(BUDGETS[1])],
     "costs-80": lambda: cost_page(COSTS, width=80),
     "costs-140": lambda: cost_page(COSTS, width=140),
     "costs-over": lambda: cost_page(COSTS_OVER, width=80),
@@ -391,7 +503,11 @@ TEXTS = {
         width=80,
     ),
     "describe-items": lambda: job_page(job(shards=COUNTS), [], NOW),  # type: ignore[arg-type]
-    "accuracy-100": lambda: [*accuracy_table(ACCURACY, width=100), accuracy_note(ACCURACY)],
+    "accuracy-100": lambda: [
+        *accuracy_table(ACCURACY, width=100),
+        *trend_table(ACCURACY, width=100),
+        accuracy_note(ACCURACY),
+    ],
     "accuracy-nothing": lambda: [*accuracy_table(NOTHING_TO_COMPARE, width=80), accuracy_note(NOTHING_TO_COMPARE)],
 }
 

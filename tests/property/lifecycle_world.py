@@ -17,6 +17,7 @@ from crucible.engine.planner import NO_KNOWLEDGE
 from crucible.engine.poller import Poller
 from crucible.engine.shelf import Shelf
 from crucible.engine.wakes import Key, Kind, Wakes
+from crucible.model.account import Principal, Role
 from crucible.model.attempt import Attempt
 from crucible.model.change import Change, Entity, Event
 from crucible.model.errors import Busy, Conflict, Forbidden, NotFound, ProviderError, StaleClaim, StaleVersion
@@ -26,7 +27,7 @@ from crucible.model.lease import Lease, LeasePhase, Node, Order
 from crucible.model.ledger import Posting, Usage
 from crucible.model.offer import Offer
 from crucible.model.policy import Policy
-from crucible.model.record import Principal, Record, Role
+from crucible.model.record import Record
 from crucible.model.storage import parse
 from crucible.model.task import Task
 from crucible.ports.store import Due, Store

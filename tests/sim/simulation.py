@@ -20,11 +20,11 @@ from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.planner import NO_KNOWLEDGE
 from crucible.engine.wakes import Wakes
+from crucible.model.account import Principal, Role
 from crucible.model.errors import Conflict
 from crucible.model.ids import JobId, TokenId, UserId
 from crucible.model.job import JobStatus
 from crucible.model.policy import Policy
-from crucible.model.record import Principal, Role
 from crucible.model.storage import parse
 from crucible.ports.store import Store
 from crucible.store import open_store
@@ -105,7 +105,7 @@ class World:
 
     async def _run(self, folder: Path) -> Outcome:
         loop = asyncio.get_running_loop()
-        self.store: Store = await open_store("sqlite://", clock_monotonic=loop.time)
+        self.store: Store = await open_store("sqlite://", clock_monotonic=loop.time, failpoint=self.failpoint)
         self.streams = FileStreams(
             folder / "streams",
             add_segment=self.store.add_segment,
@@ -141,11 +141,14 @@ class World:
         self._check_nothing_is_left()
         await self._check_the_bill()
         outcome = await self._outcome([person.result() for person in people if person.done()])
-        await engine.stop()
+        await self.engine.stop()
         await self.store.close()
         for task in self.fleet.agents.values():
             task.cancel()
         return outcome
+
+    def failpoint(self, name: str) -> None:
+        """Around every transaction and every call to the outside: a world may do something there."""
 
     # --- the server ---------------------------------------------------------------------------------
 
@@ -169,7 +172,7 @@ class World:
             checkpoint_root="file:///checkpoints",
             storage=self.storage,
             storage_root=parse("s3://kept/checkpoints"),
-            failpoint=lambda name: None,
+            failpoint=self.failpoint,
         )
         engine = Engine(context, self.blobs, self.knowledge)
         await engine.start()

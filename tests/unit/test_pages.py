@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crucible.core.job import TRANSITIONS
-from crucible.model.policy import Policy
+from crucible.model.policy import HealthLimits, Policy
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -33,8 +33,19 @@ def test_the_times_are_those_of_the_policy() -> None:
     said = {row[0].strip("`"): row[1] for row in table("lifecycles.md", "policy")}
     policy = Policy()
     assert {name: meant(text) for name, text in said.items()} == {
-        field.name: getattr(policy, field.name) for field in fields(policy)
+        field.name: getattr(policy, field.name) for field in fields(policy) if field.name != "health"
     }
+
+
+def test_the_limits_of_health_are_those_of_the_policy() -> None:
+    said = {row[0].strip("`"): row[1] for row in table("monitoring.md", "limit")}
+    limits = HealthLimits()
+    shown = {field.name: getattr(limits, field.name) for field in fields(limits)}
+    assert {name: amount(text) for name, text in said.items()} == shown
+
+
+def amount(text: str) -> timedelta | float:
+    return meant(text) if " " in text else float(text)
 
 
 def meant(text: str) -> timedelta | int:

@@ -16,7 +16,7 @@ import pytest
 
 from agent_process import AgentProcess, carriers, package_of, rank_work
 from containers import IMAGE, NO_SHELL, Podman
-from crucible.wire.agent import RankWork
+from crucible.wire.agent import RankWork, SecretUse
 from doubles.agent_server import ServerDouble
 from doubles.docker import FakeDocker
 from doubles.http_server import Handler, Request, serving
@@ -510,3 +510,21 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_secrets_come_into_a_container_and_into_no_command_line_file_or_log(
+    node: AgentProcess, server: ServerDouble, podman: Podman
+) -> None:
+    server.secrets = {"TOKEN": b'canary "plain" 0001', "KEY": b"canary of a file 0002"}
+    uses = [SecretUse(name="TOKEN", env="TOKEN"), SecretUse(name="KEY", file="deep/key", env="KEY_FILE")]
+    code = (
+        "import os, time; print(len(os.environ['TOKEN']), len(open(os.environ['KEY_FILE']).read()));"
+        "print(os.environ['TOKEN'], open(os.environ['KEY_FILE']).read(), flush=True); time.sleep(2)"
+    )
+    server.give(python(code, secrets=uses))
+    server.wait_for(lambda: server.has_line("***"))
+    told = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, check=True).stdout
+    assert b"canary" not in told and b"--env TOKEN " in told
+    assert [path for path in node.folder.rglob("*") if path.is_file() and b"canary" in path.read_bytes()] == []
+    assert server.exit_of().exit_code == 0, server.lines(None)
+    assert server.lines() == ["19 21", "*** ***"]

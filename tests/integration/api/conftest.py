@@ -2,6 +2,7 @@
 tests play themselves over the agents' own routes."""
 
 import asyncio
+import gzip
 import hashlib
 import http.client
 import json
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,24 +20,35 @@ import pytest
 import uvloop
 
 from crucible.api.app import ApiSettings, Deps, create_app
+from crucible.api.limits import RateLimits
 from crucible.api.serve import serve
 from crucible.blobs.file_door import FileDoor
 from crucible.blobs.files import FileBlobs
+from crucible.core.sign_in import SignInPolicy
+from crucible.engine.commit_meter import CommitMeter
 from crucible.engine.context import Context
 from crucible.engine.engine import Engine
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.metered_seller import metered
+from crucible.engine.people import digest_of
 from crucible.engine.planner import NO_KNOWLEDGE, Knowledge
-from crucible.engine.service import digest_of
+from crucible.engine.sign_in import SignIn
 from crucible.engine.wakes import Wakes
+from crucible.exporting.prometheus import PrometheusMeter
 from crucible.main import shipped_templates
+from crucible.model.account import Role, Token, User
 from crucible.model.ids import Digest, TaskId, TokenId, UserId
 from crucible.model.lease import Boot, Machine, Order
 from crucible.model.policy import Policy
-from crucible.model.record import Role, Token, User
 from crucible.model.storage import Address, parse
+from crucible.notify.opening import open_notifiers
+from crucible.ports.identity import IdentityProvider
+from crucible.ports.lab import LabDoor
+from crucible.ports.notifier import Outlets
 from crucible.ports.prices import Prices
 from crucible.ports.streams import LogLine
+from crucible.seal import KeyRing
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
 from crucible.system import SystemClock, SystemIds, SystemRandom
@@ -46,7 +58,11 @@ from crucible.testing.fake_objects import FakeStorage
 T = TypeVar("T")
 
 AGENT = b"the program of a machine" * 20_000
+# Where nobody listens; alerts may be sent there.
+CLOSED = "http://127.0.0.1:9"
 AGENT_SHA256 = Digest(hashlib.sha256(AGENT).hexdigest())
+
+NO_LIMITS = RateLimits(person=0, agent=0, stranger=0)  # tests ask more often than anybody should
 
 SPEC = """\
 job:
@@ -81,6 +97,10 @@ class Server:
     knowledge: Knowledge = NO_KNOWLEDGE
     price_sources: Sequence[Prices] = ()
     region_storage: Mapping[str, Address] = field(default_factory=dict)
+    identity_provider: IdentityProvider | None = None
+    sign_in_policy: SignInPolicy = field(default_factory=SignInPolicy)
+    alert_endpoints: tuple[str, ...] = (CLOSED,)
+    lab: LabDoor | None = None
     port: int = 0
     loop: asyncio.AbstractEventLoop = field(init=False)
     deps: Deps = field(init=False)
@@ -197,7 +217,8 @@ class Server:
     @asynccontextmanager
     async def _engine(self) -> AsyncIterator[Engine]:
         clock = SystemClock()
-        store = await open_store(f"sqlite:///{self.folder / 'db'}")
+        counted = CommitMeter(PrometheusMeter())
+        store = await open_store(f"sqlite:///{self.folder / 'db'}", watch=counted)
         streams = FileStreams(self.folder / "streams", add_segment=store.add_segment, segments=store.segments)
         blobs = FileBlobs(self.folder / "blobs")
         self.keys = Keys(b"secret")
@@ -208,7 +229,7 @@ class Server:
         context = Context(
             store=store,
             streams=streams,
-            sellers={(self.cloud.name, self.cloud.region): self.cloud},
+            sellers={(self.cloud.name, self.cloud.region): metered(self.cloud, counted.meter, clock)},
             clock=clock,
             ids=SystemIds(),
             random=SystemRandom(),
@@ -223,33 +244,51 @@ class Server:
             storage_root=parse("s3://kept/checkpoints"),
             region_storage=self.region_storage,
             failpoint=lambda name: None,
+            counted=counted,
+            sealer=KeyRing.made_in(self.folder / "secrets-keys"),
         )
-        engine = Engine(context, blobs, self.knowledge, self.price_sources, shipped_templates())
+        engine = Engine(context, blobs, self.knowledge, self.price_sources, shipped_templates(), self._outlets())
         self.deps = Deps(
             store=store,
             streams=streams,
             blobs=blobs,
             agents=await self._agents(),
             service=engine.service,
+            people=engine.people,
+            teams=engine.teams,
+            audits=engine.audits,
+            sign_in=SignIn(context, self.identity_provider, self.sign_in_policy),
+            retention=engine.retention,
+            privacy=engine.privacy,
             gateway=engine.gateway,
             channels=engine.channels,
             checkpoints=engine.checkpoint_desk,
             datasets=engine.datasets,
             templates=engine.templates,
+            secrets=engine.secrets,
+            secret_keys=engine.secret_keys,
+            budgets=engine.budgets,
             trials=engine.trials,
+            statuses=engine.statuses,
+            system=engine.system,
             outputs=engine.outputs,
             shards=engine.shards,
             shard_outputs=engine.shard_outputs,
+            gauges=engine.gauges,
             hub=context.hub,
             clock=clock,
             settings=self.settings,
             signed=self.door.opened,
             prices=engine.prices,
             recommender=engine.recommender,
+            costs=engine.costs,
+            savings=engine.savings,
             table=engine.planner.table,
             enabled=context.providers,
             enabled_places=context.enabled,
+            alerts=engine.alerts,
             healths={"local": [_healthy], "cloudy": [_healthy, _sick]},
+            lab=self.lab,
         )
         for name, role in (("admin", Role.ADMIN), ("alice", Role.MEMBER), ("bob", Role.MEMBER)):
             await self._add_person(name, role)
@@ -259,6 +298,10 @@ class Server:
             await engine.stop()
             await streams.close()
             await store.close()
+
+    def _outlets(self) -> Outlets:
+        endpoints, now = self.alert_endpoints, SystemClock().now
+        return Outlets(open_notifiers(smtp=None, endpoints=endpoints, deployment="test", now=now))
 
     async def _agents(self) -> FileBlobs:
         agents = FileBlobs(self.folder / "agents")
@@ -386,11 +429,22 @@ def eventually(look: Callable[[], T], seconds: float = 20.0) -> T:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = ApiSettings(version="9.9.9", allowed_hosts=("crucible.example",), providers=("fake",))
-    running = Server(folder=tmp_path_factory.mktemp("server"), settings=settings)
+    page = small_page(tmp_path_factory.mktemp("page"))
+    settings = ApiSettings(version="9.9.9", allowed_hosts=("crucible.example",), providers=("fake",), page=page)
+    running = Server(folder=tmp_path_factory.mktemp("server"), settings=replace(settings, rate_limits=NO_LIMITS))
     running.start()
     yield running
     running.stop()
+
+
+def small_page(folder: Path) -> Path:
+    """As a build leaves the page: everything packed but the one file that is written anew for each request."""
+    head = '<base href="./" /><meta name="csp-nonce" content="" /><script src="./assets/index-a1.js"></script>'
+    (folder / "index.html").write_text(f"<!doctype html><html><head>{head}</head></html>")
+    (folder / "assets").mkdir()
+    for name, text in (("assets/index-a1.js", "go()"), ("assets/index-b2.css", "a {}"), ("icon.svg", "<svg />")):
+        (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    return folder
 
 
 def resident() -> int:

@@ -86,6 +86,9 @@ def test_a_running_job_costs_what_was_posted_and_what_runs(server: Server, job_i
     for part in ("by_kind", "machines"):
         assert sum(one["so_far_microusd"] for one in said[part]) == said["so_far_microusd"]
         assert sum(one["per_hour_microusd"] for one in said[part]) == said["per_hour_microusd"]
+    assert said["useful_microusd"] + said["idle_microusd"] == said["so_far_microusd"]
+    assert sum(one["amount_microusd"] for one in said["idle_by"]) == said["idle_microusd"]
+    assert {one["use"] for one in said["idle_by"]} >= {"boot"} and said["useful_microusd"] >= 0
     assert said["so_far_usd"] == pytest.approx(said["so_far_microusd"] / 1e6)
 
 

@@ -60,7 +60,7 @@ def test_every_answer_has_a_name_and_the_headers_that_keep_browsers_honest(serve
 def test_unknown_routes_and_methods_speak_the_same_language(server: Server) -> None:
     for method, path, status, code in (
         ("GET", "/v1/nothing", 404, "not_found"),
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/v2/jobs", 404, "not_found"),
         ("GET", "/v1/jobs/", 404, "not_found"),
         ("PATCH", "/v1/jobs", 405, "method_not_allowed"),
         ("DELETE", "/v1/jobs/x", 405, "method_not_allowed"),

@@ -315,3 +315,24 @@ def test_a_model_plugin_with_its_config_becomes_a_spec(server: Server) -> None:
         assert started.json["error"] in ("infeasible_job", "not_available_yet"), started.text
     both = server.call("POST", "/api/v1/training", json_body={**body, "spec_yaml": SPEC})
     assert (both.status, both.json["error"]) == (400, "invalid_request")
+
+
+def test_a_row_of_the_list_says_whose_it_is_what_is_wished_and_what_it_costs_an_hour(server: Server) -> None:
+    job_id = server.submit(name="told-in-full")
+    row = next(one for one in server.call("GET", "/v1/jobs?name=told-in-full").json["items"] if one["id"] == job_id)
+    assert (row["desired"], row["user_id"], row["team"], row["project"]) == ("run", "alice", None, None)
+    assert row["per_hour_usd"] >= 0
+    server.agent(job_id).begin().finish()
+
+
+def test_the_overview_counts_what_one_sees(server: Server) -> None:
+    job_id = server.submit(name="overlooked")
+    agent = server.agent(job_id).begin()
+    seen = eventually(
+        lambda: (found := server.call("GET", "/v1/overview?name=overlooked").json)["jobs"]["running"] and found
+    )
+    assert seen["gpus"] == {"held": 1, "computing": 1} and seen["machines"] == 1
+    assert sum(seen["jobs"].values()) == 1 and seen["per_hour_microusd"] == round(seen["per_hour_usd"] * 1e6)
+    agent.finish()
+    assert eventually(lambda: server.call("GET", "/v1/overview?name=overlooked").json["jobs"]["completed"]) == 1
+    assert server.call("GET", "/v1/overview?name=%00").json["error"] == "invalid_request"

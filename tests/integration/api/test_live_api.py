@@ -82,6 +82,14 @@ def test_a_stream_may_begin_with_the_last_lines(agent: Agent) -> None:
         assert texts(until_end(socket)) == ["line 97", "line 98", "line 99"]
 
 
+def test_who_draws_charts_leaves_the_points_out(agent: Agent) -> None:
+    agent.report("hello", losses=(1.0,))
+    agent.finish()
+    with stream(agent.server, agent.launch["job_id"], "?metrics=false") as socket:
+        seen = until_end(socket)
+    assert texts(seen) == ["hello"] and "metrics" not in {message["type"] for message in seen}
+
+
 def test_a_wish_is_told_at_once(agent: Agent) -> None:
     with stream(agent.server, agent.launch["job_id"]) as socket:
         agent.server.call("POST", f"/v1/jobs/{agent.launch['job_id']}/cancel")

@@ -263,13 +263,13 @@ def test_a_dataset_that_goes_takes_nothing_from_an_output(server: Server) -> Non
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("tree://" + "0" * 64, "no job of yours has left the tree 000000000000"),
+        ("tree://" + "0" * 64, "no job that you see has left the tree 000000000000"),
         ("output://nobody", "there is no job nobody"),
         ("output://{empty}", "has left nothing behind"),
         ("output://{job}/7", "task 7 of job"),
         ("output://{running}", "has left nothing behind; it is not over yet"),
         ("output://{foreign}", "there is no job"),
-        ("tree://{foreign_tree}", "no job of yours has left the tree"),
+        ("tree://{foreign_tree}", "no job that you see has left the tree"),
     ],
 )
 def test_what_is_not_there_is_refused_at_submit(server: Server, address: str, why: str) -> None:

@@ -67,6 +67,7 @@ def test_nodes_are_seen_by_whose_job_they_work_on(server: Server) -> None:
     agent = server.agent(job_id).begin()
     mine = [node for node in server.call("GET", "/v1/nodes").json["items"] if node["job_id"] == job_id]
     assert (mine[0]["provider"], mine[0]["state"], len(mine[0]["devices"])) == ("fake", "active", 1)
+    assert (mine[0]["gpus"], mine[0]["is_spot"]) == (1, False) and mine[0]["instance_type"]
     assert job_id in [node["job_id"] for node in server.call("GET", "/v1/nodes", "admin").json["items"]]
     assert job_id not in [node["job_id"] for node in server.call("GET", "/v1/nodes", "bob").json["items"]]
     agent.finish()

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from crucible import catalog
+from crucible import catalog, spec
 from crucible.api.app import ApiSettings
 from crucible.catalog.benchmarks import architectures, benchmarks
 from crucible.core.offers import make_table
 from crucible.core.perf import make_book
 from crucible.engine.planner import Knowledge
+from crucible.wire.plans import Plan
 
 from .conftest import Reply, Server
 
@@ -178,3 +179,34 @@ def test_a_catalog_without_prices_has_a_reason(unpriced: Server) -> None:
 def test_without_a_catalog_what_is_at_hand_is_planned(server: Server) -> None:
     reply = plain(server, "  resources: {gpus: 1, estimated_hours: 5}\n")
     assert reply.json["chosen"]["provider"] == "fake" and reply.json["chosen"]["is_enabled"]
+
+
+def test_the_schema_and_the_examples_of_a_spec_are_those_of_the_command_line(market: Server) -> None:
+    described = market.call("GET", "/v1/spec/schema").json
+    assert (
+        described == spec.schema() and "gpus" in described["properties"]["job"]["properties"]["resources"]["properties"]
+    )
+    shown = {one["name"]: one["spec_yaml"] for one in market.call("GET", "/v1/spec/examples").json["items"]}
+    assert shown == {"minimal": spec.minimal_example(), "full": spec.example()}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "  resources: {gpus: 8, gpu_type: A100, estimated_hours: 6}\n  constraints: {allow_spot: true}\n",
+        "  resources: {gpus: 1, gpu_type: NoSuch}\n",
+        "  resources: {gpus: 1}\n  shards: {count: 400}\n",
+    ],
+)
+def test_a_plan_is_as_described(market: Server, job: str) -> None:
+    made = ask(market, job, why_not="aws").json
+    assert Plan.model_validate(made).model_extra == {}
+
+
+def test_the_plan_of_a_workflow_is_as_described(market: Server) -> None:
+    steps = "[{name: a, command: x, output_size: 5GB}, {name: b, needs: [a], command: y}]"
+    text = f"job:\n  resources: {{gpus: 1, estimated_hours: 2}}\n  steps: {steps}\n"
+    made = market.call("POST", "/v1/plan", json_body={"spec_yaml": text}).json
+    read = Plan.model_validate(made)
+    assert read.model_extra == {} and read.total and read.steps
+    assert [step.name for step in read.steps if step.model_extra == {} and step.chosen] == ["a", "b"]

@@ -72,18 +72,23 @@ def test_errors_are_told_for_all_jobs_and_for_each_gpu_and_kind(server: Server) 
         job_id = JobId(server.submit())
         server.run(server.deps.store.save_prediction(replace(row, job_id=job_id, gpu=gpu)))
     said = accuracy(server, "?team=figures")
-    assert (said["jobs"], said["overall"]["gpu"]) == (3, None)
+    assert (said["jobs"], said["overall"]["key"]) == (3, {})
     hours, cost = said["overall"]["hours"], said["overall"]["cost"]
     assert (hours["count"], hours["within"], hours["goal"]) == (3, 1.0, 0.15)
     assert hours["median_error"] == pytest.approx(0.1) and cost["median_error"] == pytest.approx(1.0)
-    assert [(group["gpu"], group["hours"]["count"]) for group in said["groups"]] == [("H100-SXM", 2), ("L4", 1)]
+    assert [(group["key"]["gpu"], group["hours"]["count"]) for group in said["groups"]] == [("H100-SXM", 2), ("L4", 1)]
     assert accuracy(server, "?team=figures&gpu=L4")["jobs"] == 1
+    assert len(said["trend"]) == 1
+    by_framework = accuracy(server, "?team=figures&by=framework,provider")["groups"]
+    assert [group["key"] for group in by_framework] == [{"framework": "jax", "provider": "fake"}]
+    assert accuracy(server, "?team=figures&by=team")["jobs"] == 0  # whoever asks is not of that team
+    assert server.call("GET", "/v1/predictions/accuracy?by=colour").status == 400
     assert accuracy(server, "?team=figures&limit=2")["jobs"] == 2
 
 
 def test_without_jobs_there_is_nothing_to_compare(server: Server) -> None:
-    nothing = {"gpu": None, "model_class": None, "hours": None, "cost": None}
-    assert accuracy(server, "?team=nobody") == {"jobs": 0, "since": None, "overall": nothing, "groups": []}
+    nothing = {"key": {}, "hours": None, "cost": None, "within_range": None}
+    assert accuracy(server, "?team=nobody") == {"jobs": 0, "since": None, "overall": nothing, "groups": [], "trend": []}
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=10001", "gpu=", "colour=red"])

@@ -78,6 +78,7 @@ async def test_status_bill_events_and_console_tell_of_one_machine(small: SmallLa
     assert [one["id"] for one in status["machines"]] == [machine]
     assert status["counts"]["running"] == 1
     bill = await asked(small, "GET", "bill")
+    assert 0 < status["machines"][0]["microusd"] <= bill["microusd"]
     assert {line["resource"] for line in bill["lines"]} >= {machine}
     assert bill["microusd"] == sum(line["microusd"] for line in bill["lines"])
     events = (await asked(small, "GET", f"events?subject={machine}"))["items"]
@@ -88,7 +89,7 @@ async def test_status_bill_events_and_console_tell_of_one_machine(small: SmallLa
 
 async def test_spot_machines_are_taken_by_name_or_by_kind(small: SmallLab) -> None:
     machines = [small.launch(market=Market.SPOT, tags={"n": str(number)}) for number in range(3)]
-    named = await asked(small, "POST", "preempt", {"machine": machines[0], "notice_s": 0})
+    named = await asked(small, "POST", "preempt", {"machines": machines[:1], "notice_s": 0})
     assert [one["state"] for one in named["items"]] == ["terminated"]
     tagged = await asked(small, "POST", "preempt", {"tag": "n=2", "notice_s": 600})
     assert [one["id"] for one in tagged["items"]] == [machines[2]]
@@ -99,8 +100,10 @@ async def test_spot_machines_are_taken_by_name_or_by_kind(small: SmallLab) -> No
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"machine": "i-none"}, 404),
-        ({"machine": 5}, 400),
+        ({"machines": ["i-none"]}, 404),
+        ({"machines": "i-none"}, 400),
+        ({"machines": [5]}, 400),
+        ({"machine": "i-none"}, 400),
         ({"count": -1}, 400),
         ({"notice_s": "soon"}, 400),
         ({"notice_s": float("nan")}, 400),
@@ -114,10 +117,11 @@ async def test_a_preemption_that_makes_no_sense_is_refused(small: SmallLab, body
 
 async def test_only_spot_machines_at_work_are_taken(small: SmallLab) -> None:
     on_demand = small.launch()
-    assert "on demand" in (await asked(small, "POST", "preempt", {"machine": on_demand}, 409))["message"]
+    assert "on demand" in (await asked(small, "POST", "preempt", {"machines": [on_demand]}, 409))["message"]
     spot = small.launch(market=Market.SPOT)
-    await asked(small, "POST", "preempt", {"machine": spot, "notice_s": 600})
-    assert "already" in (await asked(small, "POST", "preempt", {"machine": spot}, 409))["message"]
+    await asked(small, "POST", "preempt", {"machines": [spot, on_demand], "notice_s": 600}, 409)
+    await asked(small, "POST", "preempt", {"machines": [spot], "notice_s": 600})
+    assert "already" in (await asked(small, "POST", "preempt", {"machines": [spot]}, 409))["message"]
 
 
 async def test_rules_of_faults_are_added_shown_and_removed(small: SmallLab) -> None:

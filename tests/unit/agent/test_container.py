@@ -106,7 +106,7 @@ def test_a_mount_with_a_comma_or_a_quote_is_one_mount() -> None:
 
 def test_values_that_a_file_cannot_hold_are_passed_by_name_only() -> None:
     env = {"A": "plain", "CONFIG": json.dumps({"lr": 1}), "LINES": "a\nb", "LONG": "x" * 70000, "EMPTY": ""}
-    text, passed = container.split_environment(env)
+    text, passed = container.split_environment(env, {})
     assert text == "A=plain\nEMPTY=\n"
     assert passed == {name: env[name] for name in ("CONFIG", "LINES", "LONG")}
     words = run(DOCKER, passed=tuple(sorted(passed)))
@@ -117,7 +117,15 @@ def test_values_that_a_file_cannot_hold_are_passed_by_name_only() -> None:
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "DOCKER_HOST", "CONTAINERS_CONF", "http_proxy"])
 def test_a_variable_of_the_user_never_becomes_one_of_the_runtime(name: str) -> None:
     with pytest.raises(Unusable, match=name):
-        container.split_environment({name: "two\nlines"})
+        container.split_environment({name: "two\nlines"}, {})
+
+
+def test_a_secret_is_passed_by_name_only_however_plain_it_is() -> None:
+    text, passed = container.split_environment({"A": "plain"}, {"HF_TOKEN": "hf_plain"})
+    assert text == "A=plain\n" and passed == {"HF_TOKEN": "hf_plain"}
+    assert "hf_plain" not in " ".join(run(PODMAN, passed=tuple(passed)))
+    with pytest.raises(Unusable, match="deliver it as a file"):
+        container.split_environment({}, {"DOCKER_AUTH_CONFIG": "x"})
 
 
 def test_the_runtime_sees_only_what_it_needs_of_the_agents_environment() -> None:

@@ -179,9 +179,23 @@ def test_a_broken_driver_means_no_gpus_and_a_reason(tmp_path: Path, monkeypatch:
 
 
 def test_usage_is_of_the_whole_node() -> None:
-    usage = facts.Usage(Meter())
+    usage = facts.Usage(Meter(), ".")
     figures = usage.figures()
     assert 0 < figures["memory_used_bytes"] < figures["memory_total_bytes"]
+    assert 0 < figures["disk_used_bytes"] < figures["disk_total_bytes"]
+    assert abs(figures["clock_s"] - time.time()) < 60
+
+
+def test_network_traffic_is_told_by_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter([(10.0, 1000, 500), (12.0, 5000, 700), None, (20.0, 0, 0)])
+    monkeypatch.setattr(facts, "_network_bytes", lambda: next(told))
+    monkeypatch.setattr(facts, "_USAGE_EVERY_S", 0.0)
+    usage = facts.Usage(Meter(), ".")
+    assert "network_sent_bytes_per_s" not in usage.figures()  # nothing to compare with
+    second = usage.figures()
+    assert (second["network_received_bytes_per_s"], second["network_sent_bytes_per_s"]) == (2000, 100)
+    assert "network_sent_bytes_per_s" not in usage.figures()  # /proc could not be read
+    assert "network_sent_bytes_per_s" not in usage.figures()
 
 
 # --- processes --------------------------------------------------------------------------------

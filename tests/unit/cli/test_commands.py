@@ -198,8 +198,8 @@ def test_without_an_estimate_or_an_end_nothing_is_compared(
 
 
 def test_accuracy_asks_for_what_the_options_say(crucible: Any, serve: Any) -> None:
-    nothing = {"gpu": None, "model_class": None, "hours": None, "cost": None}
-    said = {"jobs": 0, "since": None, "overall": nothing, "groups": []}
+    nothing = {"key": {}, "hours": None, "cost": None}
+    said = {"jobs": 0, "since": None, "overall": nothing, "groups": [], "trend": []}
     server = serve({"GET /v1/predictions/accuracy": said})
     ran = crucible("accuracy", "--gpu", "L4", "--class", "llm", "--framework", "pytorch", "--team", "a", "--limit", "9")
     assert (ran.code, ran.out) == (0, "")

@@ -7,6 +7,7 @@ from crucible.core.launch import recipe
 from crucible.core.launch_script import imagined, script
 from crucible.model.ids import TaskId
 from crucible.model.policy import Policy
+from crucible.model.secret import SecretUse
 from crucible.model.spec import Framework, JobSpec, Resources
 from making import NOW, a_job, a_task
 
@@ -52,3 +53,15 @@ def test_a_launcher_of_ours_comes_along_in_a_here_document() -> None:
 
 def test_one_rank_needs_no_argument() -> None:
     assert written(JobSpec(command=("echo", "hi"))).endswith("  exec echo hi\n}\n\nrank_0\n")
+
+
+def test_secrets_are_asked_for_by_name() -> None:
+    uses = (
+        SecretUse(name="HF", env="HF_TOKEN"),
+        SecretUse(name="GCP", file="gcp/key.json", env="GCP_FILE"),
+        SecretUse(name="GCP", file="raw"),
+    )
+    text = written(replace(SPEC, secrets=uses))
+    assert 'export HF_TOKEN="${HF_TOKEN:?the secret HF}"' in text
+    assert 'export CRUCIBLE_SECRETS="${CRUCIBLE_SECRETS:?a folder with the files of the secrets}"' in text
+    assert 'export GCP_FILE="$CRUCIBLE_SECRETS/gcp/key.json"' in text and 'test -f "$CRUCIBLE_SECRETS/raw"' in text

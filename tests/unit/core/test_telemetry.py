@@ -15,7 +15,15 @@ from crucible.catalog import benchmarks, facts
 from crucible.core.perf import Origin
 from crucible.core.speed_fit import Kind
 from crucible.core.speeds import Factor, SpeedBook, make_book
-from crucible.core.telemetry import Observation, accuracy_of, factors_of, observation_of, scores_of
+from crucible.core.telemetry import (
+    Observation,
+    accuracy_of,
+    factors_of,
+    is_within_goal,
+    observation_of,
+    scores_of,
+    trend_of,
+)
 from crucible.model.catalog import Gpu
 from crucible.model.ids import JobId
 from crucible.model.record import Prediction
@@ -201,11 +209,28 @@ def test_scores_are_of_completed_jobs_together_and_of_each_gpu_and_kind() -> Non
         done(status="cancelled", estimated_hours=1.0),
     ]
     everything, h100, a100 = scores_of(rows)
-    assert everything.gpu is None and everything.hours is not None and everything.cost is not None
+    assert everything.key == {} and everything.hours is not None and everything.cost is not None
     assert (everything.hours.count, everything.cost.count) == (3, 1)
     assert everything.hours.within == pytest.approx(2 / 3)
-    assert (h100.gpu, h100.model_class, h100.hours and h100.hours.median_error) == ("H100-SXM", "llm", 0.25)
-    assert (a100.gpu, a100.model_class, a100.cost) == ("A100-80GB", "vision", None)
+    assert h100.key == {"gpu": "H100-SXM", "model_class": "llm"}
+    assert h100.hours is not None and h100.hours.median_error == 0.25
+    assert a100.key == {"gpu": "A100-80GB", "model_class": "vision"} and a100.cost is None
+
+
+def test_scores_are_told_by_whatever_jobs_have_in_common_and_week_by_week() -> None:
+    rows = [
+        done(estimated_hours=10.0, team=team, ended_at=NOW - timedelta(days=days))
+        for team, days in (("a", 0), ("b", 8), ("a", 15))
+    ]
+    assert [one.key for one in scores_of(rows, ("team",))[1:]] == [{"team": "a"}, {"team": "b"}]
+    assert [one.key["week"] for one in trend_of(rows, 2)] == ["2026-12-21", "2026-12-28"]
+
+
+def test_a_job_is_within_its_goal_and_within_its_range() -> None:
+    near = done(estimated_cost=9_000_000, actual_cost=10_000_000, estimated_cost_high=11_000_000)
+    far = done(estimated_cost=5_000_000, actual_cost=10_000_000, estimated_cost_high=9_000_000)
+    assert (is_within_goal(near), is_within_goal(far), is_within_goal(done())) == (True, False, None)
+    assert scores_of([near, far])[0].within_range == 0.5
 
 
 def test_without_jobs_there_is_one_empty_score() -> None:

@@ -27,10 +27,14 @@ class Machines:
         self.lives: Sequence[SpotLives] = ()
         store = SimpleNamespace(cooldowns=self.refused, spot_lives=self.lived)
         context: Any = SimpleNamespace(clock=clock, store=store)
-        self.planner = Planner(context, NO_KNOWLEDGE, self.prices, self.listed, telemetry=None)  # type: ignore[arg-type]
+        telemetry: Any = SimpleNamespace(starts=self.starts)
+        self.planner = Planner(context, NO_KNOWLEDGE, self.prices, self.listed, telemetry)
 
     def now(self) -> datetime:
         return NOW + timedelta(seconds=self.at)
+
+    async def starts(self, shipped: Any) -> dict[str, float]:
+        return {}
 
     async def prices(self) -> tuple[int, Sequence[Any]]:
         return 0, ()

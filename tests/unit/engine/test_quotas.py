@@ -59,9 +59,13 @@ class Office:
     async def no_prices(self) -> tuple[int, Sequence[Any]]:
         return 0, ()
 
+    async def no_starts(self, shipped: Any) -> dict[str, float]:
+        return {}
+
     def planner(self, book: QuotaBook) -> Planner:
         known = Knowledge(a_table([a_type("p5.48xlarge")], [a_price("p5.48xlarge", 20)]), BOOK)
-        return Planner(self.context, known, self.no_prices, self.nothing, None, book.known)  # type: ignore[arg-type]
+        telemetry: Any = SimpleNamespace(starts=self.no_starts)
+        return Planner(self.context, known, self.no_prices, self.nothing, telemetry, book.known)
 
 
 def test_a_seller_that_cannot_tell_now_is_believed_for_a_day_and_keeps_nobody_waiting() -> None:

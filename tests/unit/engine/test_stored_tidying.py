@@ -19,6 +19,7 @@ from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
 from crucible.engine.outputs import Outputs
 from crucible.engine.reports import Reports
+from crucible.engine.secrets import Secrets
 from crucible.engine.tidying import Tidier
 from crucible.engine.trees import Trees
 from crucible.engine.wakes import Wakes
@@ -72,7 +73,7 @@ class World:
         )
         self.checkpoints = Checkpoints(self.context)
         outputs = Outputs(self.context, Trees(self.context))
-        reports = Reports(self.context, self.checkpoints, outputs, lambda: None, nobody)
+        reports = Reports(self.context, self.checkpoints, outputs, Secrets(self.context).hidden, lambda: None, nobody)
         self.tidier = Tidier(self.context, self.checkpoints, reports.record, [outputs.tidy])
 
     async def slot(self, family: Family, rank: int = 0) -> wire.SlotReply:

@@ -34,6 +34,7 @@ from crucible.model.job import JobStatus
 from crucible.model.offer import Fabric, Market, Offer
 from crucible.model.policy import Policy
 from crucible.model.record import Prediction
+from crucible.model.secret import SecretUse
 from crucible.model.spec import Constraints, Execution, Framework, JobSpec, Mode, ModelClass, Resources, Retry, Workload
 from crucible.model.storage import parse
 from crucible.model.sweep import Search, Sweep
@@ -320,6 +321,7 @@ def test_planning_never_sees_what_is_left_out() -> None:
         "code": ".",
         "setup": ("pip install x",),
         "env": {"A": "b"},
+        "secrets": (SecretUse(name="A", env="A"),),
         "volumes": {"/data": "x"},
         "inputs": {"weights": "tree://x"},
         "model": None,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from crucible.engine.hub import Hub
 from crucible.engine.poller import STRAY_SIGHTINGS, Poller
+from crucible.engine.vitals import Vitals
 from crucible.model.ids import MachineId, OrderId
 from crucible.model.lease import Leftover, LeftoverKind, Machine, MachineState
 from crucible.testing.fake_cloud import FakeCloud
@@ -51,6 +53,9 @@ class Store:
     async def usages(self, *_: Any) -> dict[MachineId, Any]:
         return {}
 
+    async def commit(self, changes: Sequence[Any], records: Sequence[Any], *, label: str) -> None:
+        """What is told of a machine that nobody owns."""
+
     open_leases = open_usages = stranded = nothing
 
 
@@ -59,7 +64,13 @@ def looked(cloud: Cloud, looks: int) -> list[str]:
         clock = virtual_clock(asyncio.get_running_loop())
         wakes = SimpleNamespace(wake=lambda *_: None)
         context: Any = SimpleNamespace(
-            store=Store(), clock=clock, failpoint=lambda name: None, wakes=wakes, policy=None
+            store=Store(),
+            clock=clock,
+            failpoint=lambda name: None,
+            wakes=wakes,
+            policy=None,
+            vitals=Vitals(clock),
+            hub=Hub(clock),
         )
         poller = Poller(context, cloud, lambda: None)
         for _ in range(looks):

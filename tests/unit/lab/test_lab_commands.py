@@ -138,6 +138,7 @@ def test_the_environment_is_what_clients_read() -> None:
         "CRUCIBLE_PROVIDERS": "local,aws",
         "CRUCIBLE_AWS_REGIONS": "us-east-1,us-west-2",
         "CRUCIBLE_AWS_PURCHASES_PER_S": "50",
+        "CRUCIBLE_LAB_HOME": RUNNING.home,
     }
     assert "the secret" not in repr(RUNNING)
     assert "the token" not in repr(RUNNING)

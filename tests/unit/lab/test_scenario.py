@@ -62,6 +62,7 @@ def test_a_scenario_in_full() -> None:
             seconds: [1, 2]
         events:
           - {at: 10s, do: preempt, tag: team=vision, count: 2, notice: 0s}
+          - {at: 15s, do: preempt, machine: i-0}
           - {at: 20s, for: 1m, do: capacity, zone: us-east-1a, type: p4d.*, market: spot, machines: 3}
           - {at: 30s, for: 1m, do: price, type: g5.*, times: 2}
           - {at: 40s, do: price, usd_per_hour: 1.50}
@@ -72,6 +73,7 @@ def test_a_scenario_in_full() -> None:
     assert scenario.name == "storm"
     assert scenario.timed == (
         Timed(10.0, Preempt(tag=("team", "vision"), count=2, notice_s=0.0)),
+        Timed(15.0, Preempt(machines=("i-0",))),
         Timed(20.0, limited),
         Timed(60.0, Strike(rule=rule)),
         Timed(80.0, SetCapacity(zone="us-east-1a", type="p4d.*", market=Market.SPOT, machines=None)),
@@ -202,8 +204,8 @@ def test_a_fault_stands_in_the_time_of_the_world() -> None:
     [
         (Preempt(), ["i-old", "i-a", "i-b"]),
         (Preempt(count=2), ["i-old", "i-a"]),
-        (Preempt(machine="i-b"), ["i-b"]),
-        (Preempt(machine="i-demand"), []),
+        (Preempt(machines=("i-b", "i-old")), ["i-old", "i-b"]),
+        (Preempt(machines=("i-demand",)), []),
         (Preempt(tag=("team", None)), ["i-a", "i-b"]),
         (Preempt(tag=("team", "vision")), ["i-a"]),
         (Preempt(region="eu-*"), ["i-old"]),

@@ -112,6 +112,7 @@ def test_every_size_of_a_stock_is_offered() -> None:
         and {o.stock for o in offers[1:]} == {"local:gpus"}
     )
     assert {o.gpu for o in offers[1:]} == {"H100"} and offers[0].gpu is None
+    assert {o.counted for o in offers[1:]} == {(8, 6)} and offers[0].counted is None
 
 
 def test_gpus_of_different_models_are_different_stocks() -> None:

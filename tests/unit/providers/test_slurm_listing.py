@@ -91,6 +91,7 @@ def test_a_node_is_offered_by_its_free_and_its_whole_gpus() -> None:
     whole = offers["slurm/c/gpu/a100/4"]
     assert (whole.free_machines, whole.all_machines, whole.cpus, whole.gpu_memory_gib) == (1, 1, 8, 40)
     assert whole.price_per_hour == 8_000_000
+    assert {offer.counted for offer in offers.values() if offer.gpus} == {(4, 3)}
     now = offers_of(replace(settings, queue_limit=timedelta(0)), gpu, [node])
     assert {offer.gpus: offer.free_machines for offer in now} == {0: 1, 1: 1, 2: 1, 3: 1, 4: 0}
     assert offers_of(settings, gpu, [replace(node, state="IDLE+DRAIN")]) == []
