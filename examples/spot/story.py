@@ -58,6 +58,8 @@ def a_cloud(home: Path) -> Iterator[tuple[Client, Control]]:
 
 def tell(client: Client, lab: Control) -> int:
     say("A cloud runs on this computer: Amazon's protocols, types and prices, machines that are processes.")
+    say(f"Watch it in a browser meanwhile, signed in: CRUCIBLE_HOME={os.environ['CRUCIBLE_HOME']} crucible dashboard")
+    say(f"or at {client.endpoint.url}/ui/ with the token in admin-token there.")
     say("Where should two machines with eight A100s train, and what will it cost?")
     crucible("plan", str(SPEC))
     say("The training begins on spot machines; the same one runs here on two processes, undisturbed.")
