@@ -11,7 +11,15 @@ from crash.nursery import Nursery
 pytest_plugins = ("browser_engine", "postgres_engine", "storage_engines", "hosts_world", "containers", "slurm_world")
 
 # They take most of the time, and most of that they wait.
-SLOW = ("tests/crash/", "tests/sim/", "tests/e2e/", "tests/integration/", "tests/contract/", "tests/property/", "tests/browser/")
+SLOW = (
+    "tests/crash/",
+    "tests/sim/",
+    "tests/e2e/",
+    "tests/integration/",
+    "tests/contract/",
+    "tests/property/",
+    "tests/browser/",
+)
 # A worker begins with a few others: where its share begins is not known to the test.
 FIRST = 10
 
