@@ -45,6 +45,7 @@ class PretendRank:
     signal: int | None = None
     lines: int = 0
     acked: int = 0
+    acked_metrics: int = 0
     checkpoints: int = 0
     stop_at: float | None = None
     is_evicted: bool = False
@@ -92,6 +93,41 @@ class PretendRank:
             log_lines=self.lines,
         )
 
+    def batch(self) -> wire.StreamBatch | None:
+        """What it wrote since it was last acknowledged."""
+        if self.acked >= self.lines:
+            return None
+        records = [wire.LogRecord(n=n, t=n, s="out", x=f"line {n}") for n in range(self.acked, self.lines)]
+        return wire.StreamBatch(
+            attempt_id=self.launch.attempt_id, number=self.launch.number, rank=self.launch.rank, log=records
+        )
+
+    def checkpoint_reports(self) -> list[wire.CheckpointReport]:
+        numbered = (self.launch.number * 1000 + n for n in range(1, self.checkpoints + 1))
+        return [self.checkpoint(step) for step in (*numbered, *self.saved)]
+
+    def checkpoint(self, step: int) -> wire.CheckpointReport:
+        return wire.CheckpointReport(
+            attempt_id=self.launch.attempt_id,
+            rank=self.launch.rank,
+            step=step,
+            uri=f"{self.launch.checkpoints}/step-{step}",
+            size_bytes=1,
+            manifest_sha256=f"{step:064x}",
+            at_ms=0,
+        )
+
+    def progress(self) -> wire.ProgressReport | None:
+        return None
+
+    def usage(self) -> dict[str, float]:
+        """Of the machine that it runs on."""
+        return {}
+
+
+def a_rank(launch: wire.Launch, now: float, first_step: int) -> PretendRank:
+    return PretendRank(launch=launch, started_at=now, first_step=first_step)
+
 
 @dataclass(kw_only=True)
 class Fleet:
@@ -101,6 +137,8 @@ class Fleet:
     random: random.Random
     faults: Faults
     server: Callable[[], Server | None]  # None: down
+    play: Callable[[wire.Launch, float, int], PretendRank] = a_rank  # by what is launched, when, and from which step on
+    report_s: tuple[float, float] = (1.0, REPORT_S)  # between two reports of a node
     agents: dict[MachineId, "asyncio.Task[None]"] = field(default_factory=dict)
     running: dict[tuple[str, int], str] = field(default_factory=dict)  # (task, rank) -> attempt
     broken: list[str] = field(default_factory=list)
@@ -186,7 +224,7 @@ class FakeAgent:
         for name, work in wanted.items():
             if name not in self.ranks and not work.stop and self.machine.id not in self.fleet.noticed:
                 first = self.fleet.newest.get(work.launch.task_id, 0)
-                self.ranks[name] = PretendRank(launch=work.launch, started_at=now, first_step=first)
+                self.ranks[name] = self.fleet.play(work.launch, now, first)
                 self.fleet.rank_began(work.launch)
             elif work.stop and name in self.ranks and self.ranks[name].stop_at is None:
                 self.ranks[name].stop_at = now + self.fleet.random.uniform(0, work.launch.stop_grace_s)
@@ -205,8 +243,8 @@ class FakeAgent:
             for ack in reply.acks:
                 known = self.ranks.get((ack.attempt_id, ack.rank))
                 if known is not None:
-                    known.acked = ack.log
-            await self.fleet.clock.sleep(self.fleet.random.uniform(1, REPORT_S))
+                    known.acked, known.acked_metrics = ack.log, ack.metrics
+            await self.fleet.clock.sleep(self.fleet.random.uniform(*self.fleet.report_s))
 
     def _give_back(self) -> None:
         """The machine goes: its ranks have two thirds of what is left, as with a real agent."""
@@ -226,28 +264,10 @@ class FakeAgent:
         return wire.Report(
             boot_id="boot",
             ranks=[r.report() for r in ranks],
-            streams=[self._batch(r) for r in ranks if r.acked < r.lines],
-            checkpoints=[
-                *(self._checkpoint(r, r.launch.number * 1000 + n) for r in ranks for n in range(1, r.checkpoints + 1)),
-                *(self._checkpoint(r, step) for r in ranks for step in r.saved),
-            ],
-        )
-
-    def _batch(self, rank: PretendRank) -> wire.StreamBatch:
-        records = [wire.LogRecord(n=n, t=n, s="out", x=f"line {n}") for n in range(rank.acked, rank.lines)]
-        launch = rank.launch
-        return wire.StreamBatch(attempt_id=launch.attempt_id, number=launch.number, rank=launch.rank, log=records)
-
-    def _checkpoint(self, rank: PretendRank, step: int) -> wire.CheckpointReport:
-        launch = rank.launch
-        return wire.CheckpointReport(
-            attempt_id=launch.attempt_id,
-            rank=launch.rank,
-            step=step,
-            uri=f"{launch.checkpoints}/step-{step}",
-            size_bytes=1,
-            manifest_sha256=f"{step:064x}",
-            at_ms=0,
+            streams=[batch for rank in ranks if (batch := rank.batch()) is not None],
+            checkpoints=[saved for rank in ranks for saved in rank.checkpoint_reports()],
+            progress=[progress for rank in ranks if (progress := rank.progress()) is not None],
+            usage={name: figure for rank in ranks for name, figure in rank.usage().items()},
         )
 
     async def _until_answered(self, call: Callable[[Server], Awaitable[T]]) -> T:
