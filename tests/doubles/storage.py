@@ -56,6 +56,14 @@ class _Http(ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
         pass
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.double.came_and_went(1)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.double.came_and_went(-1)
+
 
 class StorageDouble:
     def __init__(self) -> None:
@@ -65,6 +73,7 @@ class StorageDouble:
         self.problems: list[str] = []
         self.knows_ranges = True
         self.changed = threading.Condition()
+        self.connections = 0  # that are open
         self._is_held = True
         self._epoch = 0
         self._secret = secrets.token_hex(8)
@@ -118,6 +127,11 @@ class StorageDouble:
                 self.changed.wait(min(left, 0.05))
         return value
 
+    def came_and_went(self, change: int) -> None:
+        with self.changed:
+            self.connections += change
+            self.changed.notify_all()
+
     # --- requests -------------------------------------------------------------------------------
 
     def handle(self, http: _Handler) -> None:
@@ -130,6 +144,9 @@ class StorageDouble:
             http.close_connection = True
             return
         body = http.rfile.read(size)
+        if len(body) < size:  # whoever sent it is dead: what is not whole is absent
+            http.close_connection = True
+            return
         if http.headers.get("x-signed-too") != "yes":
             self.problems.append(f"{method} {key} came without its headers")
         if kind == "held":
