@@ -11,3 +11,6 @@ export const socketServer = server.replace(/^http/, "ws");
 
 /** Styles that are made at run time carry it; the page's policy lets no others in. */
 export const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
+
+// Where libraries of libraries look for it: what keeps the page from scrolling below a dialog is such a style.
+Object.assign(globalThis, { __webpack_nonce__: nonce });

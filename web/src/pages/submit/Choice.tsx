@@ -35,7 +35,7 @@ export function Choice({ plan, isOld }: { plan: Plan; isOld: boolean }) {
           {placeOf(one)} · {one.count} × {one.instance_type}
         </Text>
         <Text size="sm" className="dim">
-          {[gpusOf(one) === "0" ? "no GPU" : gpusOf(one), marketOf(one), one.why].join(" · ")}
+          {[gpusOf(one) === "0" ? "no GPU" : gpusOf(one), marketOf(one), one.why].filter(Boolean).join(" · ")}
         </Text>
       </div>
       <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="xs" verticalSpacing="xs">

@@ -20,6 +20,10 @@ const FLOATING = {
   borderRadius: "4px",
 };
 
+/** Drawn by lines: the library's own marks are images in addresses, which the page's policy keeps out. */
+const LINE = { backgroundImage: "none", textDecoration: "underline wavy 1px", textUnderlineOffset: "3px" };
+const MARK = { content: "normal", width: "9px", height: "9px", margin: "4px 2px", borderRadius: "50%" };
+
 export const editorTheme = EditorView.theme({
   "&": { fontSize: "13px", backgroundColor: "transparent", color: "var(--mantine-color-text)", height: "100%" },
   "&.cm-focused": { outline: "2px solid var(--mantine-primary-color-filled)", outlineOffset: "-1px" },
@@ -36,6 +40,10 @@ export const editorTheme = EditorView.theme({
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { ...CHOSEN, color: "inherit" },
   ".cm-completionDetail": { color: "var(--dim)", fontStyle: "normal" },
   ".cm-completionInfo": { ...FLOATING, maxWidth: "320px", whiteSpace: "pre-wrap", fontSize: "12px" },
+  ".cm-lintRange-error": { ...LINE, textDecorationColor: "var(--bad)" },
+  ".cm-lintRange-warning": { ...LINE, textDecorationColor: "var(--warn)" },
+  ".cm-lint-marker-error": { ...MARK, backgroundColor: "var(--bad)" },
+  ".cm-lint-marker-warning": { ...MARK, backgroundColor: "var(--warn)", borderRadius: "2px" },
   ".cm-diagnostic": { whiteSpace: "pre-wrap", fontFamily: "var(--mantine-font-family)" },
   ".cm-panels": { ...SUNKEN, color: "inherit" },
   ".crucible-hover": { padding: "6px 8px", maxWidth: "360px", whiteSpace: "pre-wrap", fontSize: "12px" },
