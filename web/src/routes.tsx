@@ -11,6 +11,7 @@ import { lazy, Suspense } from "react";
 import { ErrorNote } from "@/parts/ErrorNote";
 import { Empty } from "@/parts/Empty";
 import { basepath } from "@/place";
+import { rememberScroll } from "@/scrolling";
 import { token } from "@/session/token";
 import { Shell } from "@/shell/Shell";
 
@@ -81,7 +82,8 @@ const tree = root.addChildren([
   ]),
 ]);
 
-export const router = createRouter({ routeTree: tree, basepath, defaultPreload: "intent", scrollRestoration: true });
+export const router = createRouter({ routeTree: tree, basepath, defaultPreload: "intent" });
+rememberScroll(router);
 
 declare module "@tanstack/react-router" {
   interface Register {

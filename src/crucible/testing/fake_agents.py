@@ -139,6 +139,7 @@ class Fleet:
     server: Callable[[], Server | None]  # None: down
     play: Callable[[wire.Launch, float, int], PretendRank] = a_rank  # by what is launched, when, and from which step on
     report_s: tuple[float, float] = (1.0, REPORT_S)  # between two reports of a node
+    poll_s: float = 20.0  # that a node waits for news
     agents: dict[MachineId, "asyncio.Task[None]"] = field(default_factory=dict)
     running: dict[tuple[str, int], str] = field(default_factory=dict)  # (task, rank) -> attempt
     broken: list[str] = field(default_factory=list)
@@ -208,7 +209,7 @@ class FakeAgent:
 
     async def _poll(self) -> None:
         while True:
-            reply = await self._until_answered(lambda server: server.work(self.key, self.seen, 20.0))
+            reply = await self._until_answered(lambda server: server.work(self.key, self.seen, self.fleet.poll_s))
             if reply.unchanged:
                 continue
             self.seen = reply.version

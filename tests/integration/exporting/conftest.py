@@ -44,9 +44,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def lived_through(made: World, collector: Collector) -> Watched:
     made.insist(lambda c: c.add_budget("server", "", 1000, period="month"))
     quick = made.begin(Story("quick", ("lines:3",)))
-    failing = made.begin(Story("failing", ("exit:3",), ends="failed"))
+    failing = made.begin(Story("failing", ("fail-below:99",), ends="failed"))
     lost = made.begin(Story("lost", ("train:0.02",), gpus=1, starts=(2,)), partial(take_machine, made))
     made.wait_for_end(quick, failing, lost)
+    assert {told.story.name: told.status for told in made.told} == {story.name: story.ends for story in made.stories}
     url = made.server.url.removeprefix("http://")
     token = Path(made.data / "admin-token").read_text()
     return Watched(made, collector, made.jobs["lost"], url, token)

@@ -24,7 +24,7 @@ export class ApiError extends Error {
 export const UNREACHABLE = "unreachable";
 
 export function unreachable(): ApiError {
-  return new ApiError(UNREACHABLE, "The server does not answer. Is it running? crucible server status", 0);
+  return new ApiError(UNREACHABLE, "The server does not answer.", 0);
 }
 
 export function asApiError(error: unknown): ApiError {

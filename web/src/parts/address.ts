@@ -3,21 +3,26 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 
 type Search = Record<string, string | undefined>;
+type Change = (changes: Search) => void;
 
-export function useAddress(): [Search, (changes: Search) => void] {
+/** The address; how to change what stands in it; and the same for what one comes back from by the way back: a tab, a
+ * choice of what is listed. */
+export function useAddress(): [Search, Change, Change] {
   const search = useSearch({ strict: false }) as Search;
   const navigate = useNavigate();
-  const change = useCallback(
-    (changes: Search) =>
+  const to = useCallback(
+    (changes: Search, replace: boolean) =>
       void navigate({
         to: ".",
         search: ((now: Search) => withoutEmpty({ ...now, ...changes })) as never,
-        replace: true,
+        replace,
         resetScroll: false,
       }),
     [navigate],
   );
-  return [search, change];
+  const change = useCallback((changes: Search) => to(changes, true), [to]);
+  const go = useCallback((changes: Search) => to(changes, false), [to]);
+  return [search, change, go];
 }
 
 function withoutEmpty(search: Search): Search {

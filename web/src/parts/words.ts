@@ -1,6 +1,6 @@
 /** How figures are written, the same everywhere. Money is told in US dollars; nothing is rounded to nothing. */
 
-const DASH = "–";
+export const DASH = "–";
 
 export function usd(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return DASH;
@@ -27,6 +27,11 @@ export function count(value: number | null | undefined): string {
   return value === null || value === undefined ? DASH : new Intl.NumberFormat("en-US").format(value);
 }
 
+/** Of a measured value: five digits, whatever its size. */
+export function significant(value: number | null | undefined): string {
+  return value === null || value === undefined ? DASH : Number(value.toPrecision(5)).toString();
+}
+
 const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function bytes(value: number | null | undefined): string {
@@ -51,6 +56,10 @@ export function duration(seconds: number | null | undefined): string {
   if (whole < 86_400) return pair(Math.floor(minutes / 60), "h", minutes % 60, "min");
   const hours = Math.round(whole / 3600);
   return pair(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+export function hours(value: number | null | undefined): string {
+  return duration(value === null || value === undefined ? null : value * 3600);
 }
 
 function pair(whole: number, unit: string, rest: number, smaller: string): string {

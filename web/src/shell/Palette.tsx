@@ -69,8 +69,17 @@ function useFound(words: string) {
     queryFn: () => told(api.GET("/v1/jobs", { params: { query: { limit: JOBS } } })),
     placeholderData: keepPreviousData,
   });
+  // Older ones by their whole name: the newest are there at once, and found by any part of it.
+  const named = useQuery({
+    queryKey: ["jobs", "named", settled],
+    queryFn: () => told(api.GET("/v1/jobs", { params: { query: { name: words.trim(), limit: SHOWN } } })),
+    enabled: settled !== "",
+    placeholderData: keepPreviousData,
+  });
   const pages = destinationsFor(me.data).map(({ to, title, about }) => ({ to, title, about }));
-  const work = (jobs.data?.items ?? []).map((job) => ({
+  const newest = jobs.data?.items ?? [];
+  const older = (named.data?.items ?? []).filter((one) => !newest.some((each) => each.id === one.id));
+  const work = [...newest, ...older].map((job) => ({
     to: `/jobs/${job.id}`,
     title: job.name,
     about: `job · ${job.status} · ${job.id}`,

@@ -1,7 +1,7 @@
 /** Keys that work everywhere: the palette, help, and `g` followed by a letter for a page. Lists take j and k themselves
  * (useListKeys). Never while somebody writes. */
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { DESTINATIONS } from "@/shell/nav";
 
 const PAUSE_MS = 1_200;
@@ -41,22 +41,30 @@ export function useShortcuts({ onPalette, onHelp }: { onPalette: () => void; onH
   }, [navigate, onPalette, onHelp]);
 }
 
-/** j and k go through a list, Enter opens what is chosen. Returns which one is, -1 for none. */
-export function useListKeys(length: number, onOpen: (index: number) => void): number {
-  const [chosen, setChosen] = useState(-1);
-  const open = useRef(onOpen);
-  useEffect(() => {
-    open.current = onOpen;
+export interface ListKeys {
+  /** Which one is chosen; -1 for none. */
+  chosen: number;
+  /** Changes whenever a key has moved the choice: then it should come into view, and take the focus. */
+  moves: number;
+}
+
+/** j and k go through a list. What is chosen stays so when others come and go; `first` is where one begins. */
+export function useListKeys(ids: readonly string[], first: () => number): ListKeys {
+  const [now, setNow] = useState<{ id: string | null; moves: number }>({ id: null, moves: 0 });
+  const chosen = useMemo(() => (now.id === null ? -1 : ids.indexOf(now.id)), [ids, now.id]);
+  const move = useEffectEvent((by: 1 | -1) => {
+    const to = chosen < 0 ? first() : chosen + by;
+    const id = ids[Math.min(Math.max(to, 0), ids.length - 1)];
+    if (id !== undefined) setNow(({ moves }) => ({ id, moves: moves + 1 }));
   });
   useEffect(() => {
     const hear = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isWriting(event)) return;
-      if (event.key === "j") setChosen((now) => Math.min(now + 1, length - 1));
-      else if (event.key === "k") setChosen((now) => Math.max(now - 1, 0));
-      else if (event.key === "Enter" && event.target === document.body && chosen >= 0) open.current(chosen);
+      if (event.key === "j") move(1);
+      else if (event.key === "k") move(-1);
     };
     window.addEventListener("keydown", hear);
     return () => window.removeEventListener("keydown", hear);
-  }, [length, chosen]);
-  return Math.min(chosen, length - 1);
+  }, []);
+  return { chosen, moves: now.moves };
 }

@@ -9,7 +9,7 @@ import { Page } from "@/parts/Page";
 const TABS = ["notices", "rules", "channels"];
 
 export default function AlertsPage() {
-  const [{ tab }, change] = useAddress();
+  const [{ tab }, , go] = useAddress();
   const shown = TABS.find((one) => one === tab) ?? "notices";
   return (
     <Page
@@ -19,7 +19,7 @@ export default function AlertsPage() {
       <Tabs
         value={shown}
         keepMounted={false}
-        onChange={(value) => change({ tab: value === "notices" ? undefined : (value ?? undefined) })}
+        onChange={(value) => go({ tab: value === "notices" ? undefined : (value ?? undefined) })}
       >
         <Tabs.List mb="md">
           <Tabs.Tab value="notices">Notices</Tabs.Tab>

@@ -9,7 +9,7 @@ import { Loaded } from "@/parts/Loaded";
 import { Panel } from "@/parts/Panel";
 import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
-import { count, percent, plural } from "@/parts/words";
+import { count, percent } from "@/parts/words";
 
 type Group = Shape<"AccuracyGroup">;
 
@@ -24,7 +24,7 @@ export function Accuracy({ asked }: { asked: Asked }) {
           ) : (
             <div data-answer={answer}>
               <Text size="sm" className="dim" component="div">
-                {plural(report.jobs, "completed job")} since <When at={report.since} />. An error is a share of what
+                <Told at="jobs" value={report.jobs} write={count} /> completed {report.jobs === 1 ? "job" : "jobs"} since <When at={report.since} />. An error is a share of what
                 happened: half of them were off by no more than the median.
               </Text>
               <Groups report={report} />
@@ -39,8 +39,20 @@ export function Accuracy({ asked }: { asked: Asked }) {
 const WHAT = ["hours", "cost"] as const;
 
 function Groups({ report }: { report: Shape<"AccuracyReport"> }) {
-  const goal = percent(report.overall.cost?.goal ?? report.overall.hours?.goal);
-  const columns = ["Jobs", "Hours: median", "9 of 10", `Within ${goal}`, "Cost: median", "9 of 10", `Within ${goal}`];
+  const within = (what: (typeof WHAT)[number]) => (
+    <>
+      Within <Told at={`overall.${what}.goal`} value={report.overall[what]?.goal} write={percent} />
+    </>
+  );
+  const columns = [
+    "Jobs",
+    "Hours: median",
+    "Nine of ten",
+    within("hours"),
+    "Cost: median",
+    "Nine of ten",
+    within("cost"),
+  ];
   return (
     <Table.ScrollContainer minWidth={720} tabIndex={0} role="region" aria-label="estimated against actual">
       <Table verticalSpacing={6}>

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { narrowedTo, type Asked, type Search } from "@/pages/costs/asked";
 import type { CostReport } from "@/pages/costs/queries";
 import { Told } from "@/parts/Told";
-import { count, plural, usd } from "@/parts/words";
+import { count, usd } from "@/parts/words";
 import classes from "@/pages/costs/Breakdown.module.css";
 
 type Sums = CostReport["total"];
@@ -52,7 +52,7 @@ export function Breakdown({ report, answer, asked }: { report: CostReport; answe
       </Table.ScrollContainer>
       {report.left_out > 0 && (
         <Text size="sm" className="dim">
-          {plural(report.left_out, "more row")} in the total; the CSV has all of them.
+          <Told at="left_out" value={report.left_out} write={count} /> more in the total; the CSV has all of them.
         </Text>
       )}
     </div>

@@ -3,7 +3,7 @@ import { Anchor, Badge, Table, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Shape } from "@/api/client";
 import { Told } from "@/parts/Told";
-import { plural, usd } from "@/parts/words";
+import { count, usd } from "@/parts/words";
 
 type Available = Shape<"Available">;
 
@@ -12,10 +12,14 @@ export function Ideas({ available, answer }: { available: Available; answer: str
   return (
     <>
       {ideas.length > 0 && <IdeaTable ideas={ideas} answer={answer} />}
-      <Text size="sm">
+      <Text size="sm" data-answer={answer}>
         {ideas.length === 0 && "Nothing better is known. "}
-        {plural(jobs, "job")} looked at
-        {unknown > 0 && `, ${unknown} without an estimate or of many tasks`}
+        <Told at="available.jobs" value={jobs} write={count} /> {jobs === 1 ? "job" : "jobs"} looked at
+        {unknown > 0 && (
+          <>
+            , <Told at="available.unknown" value={unknown} write={count} /> without an estimate or of many tasks
+          </>
+        )}
         {is_partial && "; there are more than were looked at"}.
       </Text>
     </>
@@ -50,8 +54,13 @@ function IdeaTable({ ideas, answer }: { ideas: Available["ideas"]; answer: strin
               </Table.Td>
               <Table.Td>{idea.move}</Table.Td>
               <Table.Td>
-                {idea.count > 1 && `${idea.count} × `}
-                {idea.instance_type} in {idea.provider}/{idea.region}
+                {idea.count > 1 && (
+                  <>
+                    <Told at={`available.ideas.${at}.count`} value={idea.count} write={count} /> ×{" "}
+                  </>
+                )}
+                <Told at={`available.ideas.${at}.instance_type`} value={idea.instance_type} /> in {idea.provider}/
+                <Told at={`available.ideas.${at}.region`} value={idea.region} />
                 {idea.is_spot && ", spot"}{" "}
                 {!idea.is_enabled && (
                   <Badge size="sm" variant="light" color="gray" tt="none">

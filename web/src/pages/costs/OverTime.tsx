@@ -8,12 +8,14 @@ import { stacksOf } from "@/pages/costs/stacks";
 import { Command } from "@/parts/Command";
 import { Loaded } from "@/parts/Loaded";
 import { Panel } from "@/parts/Panel";
-import { usd } from "@/parts/words";
+import { Told } from "@/parts/Told";
+import { count, usd } from "@/parts/words";
 
 export function OverTime({ asked }: { asked: Asked }) {
   const { by, step } = asked;
   const both = `${step},${by}`;
-  const query = useQuery(reportQuery(asked, both));
+  const asking = reportQuery(asked, both);
+  const query = useQuery(asking);
   return (
     <Panel title={`Per ${step}`} aside={<Command line={commandOf("costs", both, asked)} />}>
       <Loaded query={query} lines={8}>
@@ -21,7 +23,7 @@ export function OverTime({ asked }: { asked: Asked }) {
           const until = new Date(Math.min(Date.parse(to_at), Date.parse(at)));
           const { names, columns } = stacksOf(rows, by, step, new Date(from_at), until);
           return (
-            <>
+            <div data-answer={asking.answer}>
               <StackedColumns
                 label={`spent per ${step} by ${by}`}
                 names={names}
@@ -30,9 +32,12 @@ export function OverTime({ asked }: { asked: Asked }) {
                 shorten={(name) => shortened(name, step)}
               />
               {left_out > 0 && (
-                <Text size="sm">{left_out} more rows are only in the total: choose a shorter period.</Text>
+                <Text size="sm">
+                  <Told at="left_out" value={left_out} write={count} /> more rows are only in the total: choose a shorter
+                  period.
+                </Text>
               )}
-            </>
+            </div>
           );
         }}
       </Loaded>

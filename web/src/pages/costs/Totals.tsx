@@ -24,7 +24,20 @@ export function Totals({ report, answer, asked }: { report: CostReport; answer: 
       <Figure
         label="Useful"
         value={<Told at="total.useful_usd" value={total.useful_usd} write={usd} />}
-        note={total.cost_usd > 0 ? `${percent(total.useful_usd / total.cost_usd, 1)} of it` : "while ranks ran"}
+        note={
+          total.cost_usd > 0 ? (
+            <>
+              <Told
+                at="total.useful_usd/total.cost_usd"
+                value={total.useful_usd / total.cost_usd}
+                write={(share) => percent(share, 1)}
+              />{" "}
+              of it
+            </>
+          ) : (
+            "while ranks ran"
+          )
+        }
       />
       <Figure
         label="Idle"
@@ -59,10 +72,11 @@ const BESIDE = ["storage", "address", "transfer"];
 /** What was not for computing: disks, addresses, moved data. */
 function Beside({ asked }: { asked: Asked }) {
   const kinds = reportQuery(asked, "kind");
-  const rows = useQuery(kinds).data?.rows ?? [];
-  const at = (kind: string) => rows.findIndex((row) => row.key["kind"] === kind);
-  const told = (kind: string) =>
-    at(kind) < 0 ? "$0.00" : <Told at={`rows.${at(kind)}.cost_usd`} value={rows[at(kind)]?.cost_usd} write={usd} />;
+  const rows = useQuery(kinds).data?.rows;
+  const told = (kind: string) => {
+    const found = rows?.find((row) => row.key["kind"] === kind);
+    return <Told at={`rows[kind=${kind}].cost_usd`} value={rows && (found?.cost_usd ?? 0)} write={usd} />;
+  };
   return (
     <div data-answer={kinds.answer}>
       <Figure

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { askedOf, commandOf, narrowedTo, quoted, rangeOf } from "@/pages/costs/asked";
+import { askedOf, commandOf, narrowedTo, rangeOf } from "@/pages/costs/asked";
 
 const NOW = new Date("2026-11-18T05:25:31Z");
 
@@ -30,5 +30,4 @@ it("the same on the command line", () => {
   expect(commandOf("costs", "user", asked)).toBe(
     "crucible costs --by user --for 'last month' --team vision --instance-type p4d.24xlarge",
   );
-  expect(quoted("it's")).toBe(`'it'\\''s'`);
 });

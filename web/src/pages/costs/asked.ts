@@ -1,4 +1,5 @@
 /** What the address asks for: a period, what costs are told apart by, by day or by hour, and what they are narrowed to. */
+import { quoted } from "@/parts/quoted";
 import { hoursOf, periodOf, THIS_MONTH, written, type Period } from "@/pages/costs/periods";
 
 export const BYS = [
@@ -83,9 +84,4 @@ export function commandOf(command: string, by: string, { span, only }: Asked): s
     return value === undefined ? [] : [`--${one.replace("_", "-")}`, quoted(value)];
   });
   return ["crucible", command, "--by", by, ...period, ...narrowed].join(" ");
-}
-
-/** As one word of a shell. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

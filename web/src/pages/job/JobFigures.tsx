@@ -1,11 +1,11 @@
 /** What one wants to know first: what it costs, how far it is, when it will be done. */
 import { Progress, SimpleGrid } from "@mantine/core";
 import { Figure } from "@/parts/Figure";
+import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
 import { count, duration, percent, rate, usd } from "@/parts/words";
 import type { Live } from "@/pages/job/live/live-job";
-import type { Job, JobStatus } from "@/pages/job/queries";
-import { Told } from "@/pages/job/Told";
+import { answerOf, type Job, type JobStatus } from "@/pages/job/queries";
 
 interface Props {
   job: Job;
@@ -15,7 +15,7 @@ interface Props {
 
 export function JobFigures({ job, status, live }: Props) {
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs" data-answer={answerOf(job.id, "status")}>
       <CostSoFar job={job} status={status} live={live} />
       <PerHour status={status} />
       <Remaining job={job} status={status} />
@@ -27,19 +27,25 @@ export function JobFigures({ job, status, live }: Props) {
 function CostSoFar({ job, status, live }: Props) {
   const soFar =
     live.connection === "live" ? (live.cost?.running_usd ?? status?.cost.so_far_usd) : status?.cost.so_far_usd;
+  const { estimated_usd } = job.cost;
   return (
     <Figure
       label="Cost so far"
-      value={
-        <Told of="status" name="cost.so_far_usd" value={soFar}>
-          {usd(soFar)}
-        </Told>
-      }
+      value={<Told at="cost.so_far_usd" value={soFar} write={usd} />}
       note={
-        <>
-          {job.cost.estimated_usd !== null && `estimated ${usd(job.cost.estimated_usd)}`}
-          {job.budget_usd !== null && ` · budget ${usd(job.budget_usd)}`}
-        </>
+        <span data-answer={answerOf(job.id)}>
+          {estimated_usd !== null && (
+            <>
+              estimated <Told at="cost.estimated_usd" value={estimated_usd} write={usd} />
+            </>
+          )}
+          {estimated_usd !== null && job.budget_usd !== null && " · "}
+          {job.budget_usd !== null && (
+            <>
+              budget <Told at="budget_usd" value={job.budget_usd} write={usd} />
+            </>
+          )}
+        </span>
       }
     />
   );
@@ -50,16 +56,12 @@ function PerHour({ status }: Pick<Props, "status">) {
   return (
     <Figure
       label="Per hour now"
-      value={
-        <Told of="status" name="cost.per_hour_usd" value={cost?.per_hour_usd}>
-          {rate(cost?.per_hour_usd)}
-        </Told>
-      }
+      value={<Told at="cost.per_hour_usd" value={cost?.per_hour_usd} write={rate} />}
       note={
         cost?.at_risk_usd != null && (
-          <Told of="status" name="cost.at_risk_usd" value={cost.at_risk_usd}>
-            {usd(cost.at_risk_usd)} of work in no checkpoint yet
-          </Told>
+          <>
+            <Told at="cost.at_risk_usd" value={cost.at_risk_usd} write={usd} /> of work in no checkpoint yet
+          </>
         )
       }
     />
@@ -75,15 +77,11 @@ function Remaining({ job, status }: Pick<Props, "job" | "status">) {
   return (
     <Figure
       label="Still to come"
-      value={
-        <Told of="status" name="cost.remaining_usd" value={cost.remaining_usd}>
-          {usd(cost.remaining_usd)}
-        </Told>
-      }
+      value={<Told at="cost.remaining_usd" value={cost.remaining_usd} write={usd} />}
       note={
-        <Told of="status" name="cost.remaining_high_usd" value={cost.remaining_high_usd}>
-          nine of ten times at most {usd(cost.remaining_high_usd)}
-        </Told>
+        <>
+          nine of ten times at most <Told at="cost.remaining_high_usd" value={cost.remaining_high_usd} write={usd} />
+        </>
       }
     />
   );
@@ -92,20 +90,24 @@ function Remaining({ job, status }: Pick<Props, "job" | "status">) {
 function HowFar({ job, status, live }: Props) {
   const told = live.progress && live.connection === "live" ? live.progress : (status?.progress ?? job.progress);
   const fraction = told?.fraction;
-  const steps =
-    told?.step != null && `step ${count(told.step)}${told.total_steps ? ` of ${count(told.total_steps)}` : ""}`;
   return (
     <Figure
       label="Progress"
-      value={
-        <Told of="status" name="progress.fraction" value={fraction}>
-          {fraction == null ? "–" : percent(fraction, 1)}
-        </Told>
-      }
+      value={<Told at="progress.fraction" value={fraction} write={(value) => percent(value, 1)} />}
       note={
         <>
           {fraction != null && <Progress value={fraction * 100} size="sm" my={4} aria-label="progress" />}
-          {steps}
+          {told?.step != null && (
+            <>
+              step <Told at="progress.step" value={told.step} write={count} />
+            </>
+          )}
+          {told?.step != null && told.total_steps != null && (
+            <>
+              {" "}
+              of <Told at="progress.total_steps" value={told.total_steps} write={count} />
+            </>
+          )}
           <Eta job={job} status={status} />
         </>
       }
@@ -123,10 +125,8 @@ function Eta({ job, status }: Pick<Props, "job" | "status">) {
   if (!status?.eta) return null;
   return (
     <div>
-      <Told of="status" name="eta.seconds" value={status.eta.seconds}>
-        done in {duration(status.eta.seconds)}
-      </Told>
-      , {duration(status.eta.seconds_high)} at the latest
+      done in <Told at="eta.seconds" value={status.eta.seconds} write={duration} />,{" "}
+      <Told at="eta.seconds_high" value={status.eta.seconds_high} write={duration} /> at the latest
     </div>
   );
 }

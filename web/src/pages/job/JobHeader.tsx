@@ -2,10 +2,11 @@ import { Alert, Anchor, Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { StateBadge } from "@/parts/StateBadge";
 import { When } from "@/parts/When";
-import { plural } from "@/parts/words";
+import { Told } from "@/parts/Told";
+import { count } from "@/parts/words";
 import { ConnectionBadge } from "@/pages/job/live/ConnectionBadge";
 import type { Live } from "@/pages/job/live/live-job";
-import type { Job, JobStatus } from "@/pages/job/queries";
+import { answerOf, type Job, type JobStatus } from "@/pages/job/queries";
 import { stateOf } from "@/pages/job/state";
 
 /** The line below the name: how it stands, whose it is, where it runs. */
@@ -16,18 +17,24 @@ export function JobLine({ job, status, live }: { job: Job; status: JobStatus | u
       <StateBadge state={stateOf(job)} />
       {health && health !== "unknown" && <StateBadge state={health} />}
       <ConnectionBadge connection={live.connection} />
-      <Text size="sm" className="dim" component="div">
+      <Text size="sm" className="dim" component="div" data-answer={answerOf(job.id)}>
         {[job.user_id, job.team, job.project].filter(Boolean).join(" / ")} · {job.job_type}, {job.framework} ·{" "}
-        {plural(job.gpus, "GPU")}
-        {job.selected && ` · ${placeOf(job.selected)}`} · submitted <When at={job.timestamps.created_at} />
+        <Told at="gpus" value={job.gpus} write={count} /> {job.gpus === 1 ? "GPU" : "GPUs"}
+        {job.selected && <Place of={job.selected} />} · submitted <When at={job.timestamps.created_at} />
       </Text>
     </Group>
   );
 }
 
-function placeOf({ provider, region, instance_type, count, spot }: NonNullable<Job["selected"]>): string {
-  const place = provider === region ? provider : `${provider} ${region}`;
-  return `${place}, ${count} × ${instance_type}${spot ? " spot" : ""}`;
+function Place({ of: { provider, region, instance_type, count: many, spot } }: { of: NonNullable<Job["selected"]> }) {
+  return (
+    <>
+      {" "}
+      · {provider === region ? provider : `${provider} ${region}`}, <Told at="selected.count" value={many} write={count} />{" "}
+      × <Told at="selected.instance_type" value={instance_type} />
+      {spot && " spot"}
+    </>
+  );
 }
 
 /** Why it waits, or what ended it. */
@@ -36,8 +43,8 @@ export function JobReason({ job }: { job: Job }) {
   const isBad = job.status === "failed";
   return (
     <Alert color={isBad ? "red" : "blue"} variant="light" py="xs" role="status">
-      <Text size="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
-        {job.reason}
+      <Text size="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }} data-answer={answerOf(job.id)}>
+        <Told at="reason" value={job.reason} />
       </Text>
     </Alert>
   );

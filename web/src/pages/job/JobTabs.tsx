@@ -30,14 +30,14 @@ interface Props extends TabProps {
 }
 
 export function JobTabs({ stream, ...props }: Props) {
-  const [params, setParams] = useAddress();
+  const [params, , goTo] = useAddress();
   const hasTasks = props.job.execution_mode !== "single_cluster" && props.job.steps === 0;
   const names = ["log", ...Object.keys(PARTS).filter((name) => name !== "tasks" || hasTasks)];
   const asked = params["tab"] ?? "log";
   const tab = names.includes(asked) ? asked : "log";
   const Part = PARTS[tab];
   return (
-    <Tabs value={tab} onChange={(to) => setParams({ tab: to === "log" ? undefined : (to ?? undefined) })}>
+    <Tabs value={tab} onChange={(to) => goTo({ tab: to === "log" ? undefined : (to ?? undefined) })}>
       <Tabs.List style={{ flexWrap: "nowrap", overflowX: "auto", overflowY: "hidden" }}>
         {names.map((name) => (
           <Tabs.Tab key={name} value={name} style={{ flex: "none" }}>
@@ -45,7 +45,7 @@ export function JobTabs({ stream, ...props }: Props) {
           </Tabs.Tab>
         ))}
         {hasTasks && (
-          <TaskChoice {...props} onChange={(task) => setParams({ task: task ? String(task) : undefined })} />
+          <TaskChoice {...props} onChange={(task) => goTo({ task: task ? String(task) : undefined })} />
         )}
       </Tabs.List>
       <Tabs.Panel value={tab} pt="sm">

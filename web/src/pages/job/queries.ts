@@ -11,6 +11,11 @@ export const TERMINAL = new Set(["completed", "failed", "cancelled"]);
 const at = (jobId: string) => ({ path: { job_id: jobId } });
 const key = (jobId: string, ...more: unknown[]) => ["job", jobId, ...more];
 
+/** Where an answer comes from, for figures (Told): a job itself, or `costs` of it. */
+export function answerOf(jobId: string, what?: string): string {
+  return ["/v1/jobs", jobId, ...(what ? [what] : [])].join("/");
+}
+
 export function useJob(jobId: string) {
   return useQuery({
     queryKey: key(jobId),
@@ -110,8 +115,18 @@ export interface ChartAsked {
 /** As many points as a screen shows, whatever the length of the job. */
 const CHART_POINTS = 1500;
 
-export function useChart(jobId: string, { task, of, rank }: ChartAsked, isOver: boolean) {
-  const query = { task, of, max_points: CHART_POINTS, ...(rank !== null && { rank }) };
+function chartQuery({ task, of, rank }: ChartAsked) {
+  return { task, of, max_points: CHART_POINTS, ...(rank !== null && { rank }) };
+}
+
+export function chartAnswer(jobId: string, asked: ChartAsked): string {
+  const query = Object.entries(chartQuery(asked)).map(([name, value]) => [name, String(value)]);
+  return `${answerOf(jobId, "metrics")}?${new URLSearchParams(query).toString()}`;
+}
+
+export function useChart(jobId: string, asked: ChartAsked, isOver: boolean) {
+  const { task, of, rank } = asked;
+  const query = chartQuery(asked);
   const ask = () => told(api.GET("/v1/jobs/{job_id}/metrics", { params: { ...at(jobId), query } }));
   return useOf(jobId, ["chart", of, task, rank], ask, isOver, SOON_MS * 2);
 }

@@ -1,8 +1,8 @@
 import { Button, Group, NativeSelect, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useRef, useState } from "react";
+import { useRef } from "react";
 import { useFocusKey } from "@/parts/focus-key";
 import { SearchIcon } from "@/parts/icons";
+import { useWritten } from "@/parts/written";
 import { useMe } from "@/session/me";
 import type { Filters } from "@/pages/jobs/filters";
 import { useProjects, useTeams } from "@/pages/jobs/queries";
@@ -57,13 +57,8 @@ export function FilterBar({ filters, onChange }: Props) {
 /** What is written goes into the address when one pauses. */
 function Words({ words, onChange }: { words: string; onChange: (words: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
-  const [written, setWritten] = useState(words);
-  const settle = useDebouncedCallback(onChange, PAUSE_MS);
+  const [written, write] = useWritten(words, onChange, PAUSE_MS);
   useFocusKey(input);
-  const write = (value: string) => {
-    setWritten(value);
-    settle(value);
-  };
   return (
     <TextInput
       ref={input}

@@ -13,7 +13,8 @@ export interface JobRowProps {
   /** From 1, with the heading. */
   number: number;
   isChosen: boolean;
-  isPicked: boolean;
+  /** Null for who may only look. */
+  isPicked: boolean | null;
   onPick: (job: Brief) => void;
 }
 
@@ -21,7 +22,9 @@ export const JobRow = memo(function JobRow({ job, number, isChosen, isPicked, on
   return (
     <div className={classes["row"]} role="row" aria-rowindex={number} data-chosen={isChosen || undefined}>
       <div role="cell" className={classes["pick"]}>
-        <Checkbox size="xs" aria-label={`select ${job.name}`} checked={isPicked} onChange={() => onPick(job)} />
+        {isPicked !== null && (
+          <Checkbox size="xs" aria-label={`select ${job.name}`} checked={isPicked} onChange={() => onPick(job)} />
+        )}
       </div>
       <div role="cell" className={classes["name"]}>
         <Anchor component={Link} to="/jobs/$jobId" params={{ jobId: job.id } as never} size="sm" fw={600} truncate>

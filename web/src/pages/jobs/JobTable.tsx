@@ -2,8 +2,7 @@
 import { Checkbox } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef } from "react";
 import { useListKeys } from "@/shell/shortcuts";
 import type { Brief } from "@/pages/jobs/book";
 import { JobRow } from "@/pages/jobs/JobRow";
@@ -20,7 +19,8 @@ interface Props {
   /** Of how many these were chosen, so far. */
   loaded: number;
   isWhole: boolean;
-  picked: ReadonlySet<string>;
+  /** Null for who may only look. */
+  picked: ReadonlySet<string> | null;
   onPick: (job: Brief) => void;
   onPickAll: () => void;
   onView: (first: number) => void;
@@ -29,7 +29,6 @@ interface Props {
 
 export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onView, onNearEnd }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const navigate = useNavigate();
   const isNarrow = useMediaQuery("(max-width: 48em)");
   const rowPx = isNarrow ? CARD_PX : ROW_PX;
   // eslint-disable-next-line react-hooks/incompatible-library -- no compiler keeps what it returns
@@ -40,36 +39,44 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
     getItemKey: (index) => jobs[index]?.id ?? index,
     overscan: 8,
   });
-  const chosen = useListKeys(jobs.length, (index) => {
-    const job = jobs[index];
-    if (job) void navigate({ to: "/jobs/$jobId", params: { jobId: job.id } });
-  });
+  const ids = useMemo(() => jobs.map((one) => one.id), [jobs]);
+  const { chosen, moves } = useListKeys(ids, () => Math.ceil((rows.scrollOffset ?? 0) / rowPx));
   const drawn = rows.getVirtualItems();
   const [first, last] = [drawn[0]?.index ?? 0, drawn.at(-1)?.index ?? 0];
 
   useEffect(() => rows.measure(), [rows, rowPx]);
+  const toChosen = useEffectEvent(() => {
+    rows.scrollToIndex(chosen);
+    const row = () => box.current?.querySelector<HTMLElement>("[data-chosen] a");
+    // One that was far away is drawn when the list has come to it.
+    return requestAnimationFrame(() => requestAnimationFrame(() => row()?.focus({ preventScroll: true })));
+  });
   useEffect(() => {
-    if (chosen >= 0) rows.scrollToIndex(chosen);
-  }, [rows, chosen]);
+    if (moves === 0) return;
+    const frame = toChosen();
+    return () => cancelAnimationFrame(frame);
+  }, [moves]);
   useEffect(() => onView(first), [first, onView]);
   useEffect(() => {
     if (last >= jobs.length - NEAR_END) onNearEnd();
   }, [last, jobs.length, loaded, onNearEnd]);
 
-  const isAll = jobs.length > 0 && jobs.every((one) => picked.has(one.id));
+  const isAll = picked !== null && jobs.length > 0 && jobs.every((one) => picked.has(one.id));
   return (
     <div ref={box} className={classes["box"]} tabIndex={0} role="region" aria-label="jobs">
       <div role="table" aria-label="jobs" aria-rowcount={isWhole ? jobs.length + 1 : -1}>
         <div role="rowgroup">
           <div className={classes["head"]} role="row" aria-rowindex={1}>
             <div role="columnheader">
-              <Checkbox
-                size="xs"
-                aria-label="select all that are listed"
-                checked={isAll}
-                indeterminate={!isAll && picked.size > 0}
-                onChange={onPickAll}
-              />
+              {picked && (
+                <Checkbox
+                  size="xs"
+                  aria-label="select all that are listed"
+                  checked={isAll}
+                  indeterminate={!isAll && picked.size > 0}
+                  onChange={onPickAll}
+                />
+              )}
             </div>
             {COLUMNS.map((name) => (
               <div key={name} role="columnheader" className={NUMBERS.has(name) ? "number" : undefined}>
@@ -89,7 +96,7 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
                     job={job}
                     number={index + 2}
                     isChosen={index === chosen}
-                    isPicked={picked.has(job.id)}
+                    isPicked={picked && picked.has(job.id)}
                     onPick={onPick}
                   />
                 )

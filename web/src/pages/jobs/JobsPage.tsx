@@ -5,11 +5,13 @@ import { Empty } from "@/parts/Empty";
 import { ErrorNote } from "@/parts/ErrorNote";
 import { Stale, Waiting } from "@/parts/Loaded";
 import { Page } from "@/parts/Page";
+import { Command } from "@/parts/Command";
 import { plural } from "@/parts/words";
+import { mayChange, useMe } from "@/session/me";
 import { matches, type Brief } from "@/pages/jobs/book";
 import { BulkBar } from "@/pages/jobs/BulkBar";
 import { FilterBar } from "@/pages/jobs/FilterBar";
-import { useFilters, type Filters } from "@/pages/jobs/filters";
+import { commandOf, useFilters, type Filters } from "@/pages/jobs/filters";
 import { JobTable } from "@/pages/jobs/JobTable";
 import { useCounts } from "@/pages/jobs/queries";
 import { StateChips } from "@/pages/jobs/StateChips";
@@ -18,23 +20,26 @@ import { useJobList, useRefreshed } from "@/pages/jobs/use-job-list";
 export default function JobsPage() {
   const [filters, change] = useFilters();
   const counts = useCounts(filters);
+  const may = mayChange(useMe().data);
   return (
     <Page
       title="Jobs"
       actions={
-        <Button size="xs" component={Link} to="/submit">
-          Submit a job
-        </Button>
+        may && (
+          <Button size="xs" component={Link} to="/submit">
+            Submit a job
+          </Button>
+        )
       }
     >
       <StateChips overview={counts.data} status={filters.status} onChange={(status) => change({ status })} />
       <FilterBar filters={filters} onChange={change} />
-      <Listing filters={filters} />
+      <Listing filters={filters} mayPick={may} />
     </Page>
   );
 }
 
-function Listing({ filters }: { filters: Filters }) {
+function Listing({ filters, mayPick }: { filters: Filters; mayPick: boolean }) {
   const { list, listed } = useJobList(filters);
   const [first, setFirst] = useState(0);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
@@ -55,7 +60,7 @@ function Listing({ filters }: { filters: Filters }) {
         jobs={shown}
         loaded={listed.jobs.length}
         isWhole={listed.isWhole}
-        picked={picked}
+        picked={mayPick ? picked : null}
         onPick={pick}
         onPickAll={() => setPicked((now) => (now.size > 0 ? new Set() : new Set(shown.map((one) => one.id))))}
         onView={setFirst}
@@ -67,9 +72,7 @@ function Listing({ filters }: { filters: Filters }) {
           {plural(listed.jobs.length, "job")}
           {!listed.isWhole && (listed.isLoading ? ", more are coming…" : " so far")}
         </Text>
-        <Text size="xs" className="dim">
-          crucible ps -a
-        </Text>
+        <Command line={commandOf(filters)} />
       </Group>
     </>
   );
@@ -84,7 +87,7 @@ function flipped(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
 function None({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)
     return (
-      <Empty title="No job fits">
+      <Empty title="No job fits" command="crucible ps -a">
         <Link to="/jobs">Show all of them</Link>
       </Empty>
     );

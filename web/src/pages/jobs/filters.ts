@@ -1,5 +1,6 @@
 /** What one wants to see of the jobs; it lives in the address. */
 import { useAddress } from "@/parts/address";
+import { quoted } from "@/parts/quoted";
 
 export interface Filters {
   /** States with commas between them; empty for all. */
@@ -22,7 +23,7 @@ export const STATES = [
 ] as const;
 
 export function useFilters(): [Filters, (change: Partial<Filters>) => void] {
-  const [params, setParams] = useAddress();
+  const [params, setParams, goTo] = useAddress();
   const filters: Filters = {
     status: (params["status"] ?? "")
       .split(",")
@@ -33,8 +34,10 @@ export function useFilters(): [Filters, (change: Partial<Filters>) => void] {
     project: params["project"] ?? "",
     user: params["user"] ?? "",
   };
-  const change = ({ words, ...rest }: Partial<Filters>) =>
-    setParams({ ...rest, ...(words !== undefined && { find: words }) });
+  const change = ({ words, ...rest }: Partial<Filters>) => {
+    if (words !== undefined) setParams({ find: words });
+    else goTo(rest);
+  };
   return [filters, change];
 }
 
@@ -42,4 +45,13 @@ export function useFilters(): [Filters, (change: Partial<Filters>) => void] {
 export function toggled(status: string, state: string): string {
   const chosen = status === "" ? [] : status.split(",");
   return (chosen.includes(state) ? chosen.filter((one) => one !== state) : [...chosen, state]).join(",");
+}
+
+/** The same list on the command line, which looks for no words. */
+export function commandOf({ status, team, project, user }: Filters): string {
+  const states = status === "" ? [] : status.split(",").map((one) => `--status ${one}`);
+  const of = Object.entries({ team, project, user }).flatMap(([name, value]) =>
+    value === "" ? [] : [`--${name} ${quoted(value)}`],
+  );
+  return ["crucible ps -a", ...states, ...of].join(" ");
 }

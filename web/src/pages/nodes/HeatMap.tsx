@@ -17,7 +17,7 @@ const LEGEND: { level: Level; words: string }[] = [
 ];
 
 export function HeatMap({ nodes }: { nodes: Node[] }) {
-  const [, change] = useAddress();
+  const [, , go] = useAddress();
   const all = rows(nodes);
   const table = all.flatMap((row) =>
     row.cells.map((cell) => [row.title, row.machine, cell.gpu, written(cell.percent), share(cell.memory)]),
@@ -36,7 +36,7 @@ export function HeatMap({ nodes }: { nodes: Node[] }) {
               size="sm"
               ta="left"
               truncate
-              onClick={() => change({ node: row.machine })}
+              onClick={() => go({ node: row.machine })}
               aria-label={`details of ${row.title}, ${row.machine}`}
             >
               {row.title}

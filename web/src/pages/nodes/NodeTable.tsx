@@ -23,7 +23,7 @@ const COLUMNS = [
 ];
 
 export function NodeTable({ nodes }: { nodes: Node[] }) {
-  const [, change] = useAddress();
+  const [, , go] = useAddress();
   return (
     <Rows label="Machines that work" columns={COLUMNS} minWidth={980}>
       {nodes.map((node) => (
@@ -34,7 +34,7 @@ export function NodeTable({ nodes }: { nodes: Node[] }) {
               type="button"
               size="sm"
               className="mono"
-              onClick={() => change({ node: node.id })}
+              onClick={() => go({ node: node.id })}
             >
               {node.machine_id}
             </Anchor>

@@ -20,13 +20,13 @@ export default function PricesPage() {
   const navigate = useNavigate();
   const filters = filtersOf(search);
   const tab = TABS.find(({ value }) => value === search["tab"])?.value ?? "offers";
-  const go = (next: Record<string, string | undefined>) =>
-    void navigate({ to: "/prices", search: next, replace: true, resetScroll: false });
+  const go = (next: Record<string, string | undefined>, replace = true) =>
+    void navigate({ to: "/prices", search: next, replace, resetScroll: false });
   const change = (changes: Partial<Filters>) =>
     go({ tab: search["tab"], span: search["span"], ...searchOf({ ...filters, ...changes }) });
   return (
     <Page title="Prices" about="A price is a fact with a date and a source; old ones say so.">
-      <Tabs value={tab} onChange={(next) => go({ ...search, tab: next ?? undefined })} keepMounted={false}>
+      <Tabs value={tab} onChange={(next) => go({ ...search, tab: next ?? undefined }, false)} keepMounted={false}>
         <Tabs.List mb="md">
           {TABS.map(({ value, title }) => (
             <Tabs.Tab key={value} value={value}>

@@ -28,13 +28,8 @@ export function Secrets() {
   const may = mayChange(useMe().data);
   const [isSetting, setIsSetting] = useState(false);
   const [removing, setRemoving] = useState<Secret | null>(null);
-  const aside = (
-    <Button
-      size="xs"
-      disabled={!may}
-      title={may ? undefined : "you may look, but not change anything"}
-      onClick={() => setIsSetting(true)}
-    >
+  const aside = may && (
+    <Button size="xs" onClick={() => setIsSetting(true)}>
       Set a secret
     </Button>
   );

@@ -25,7 +25,7 @@ const PARTS: Record<string, () => React.ReactNode> = {
 };
 
 export default function SettingsPage() {
-  const [search, change] = useAddress();
+  const [search, , go] = useAddress();
   const tabs = tabsFor(useMe().data);
   const chosen = tabs.find((tab) => tab.name === search["tab"])?.name ?? "health";
   const Part = PARTS[chosen] ?? Health;
@@ -33,7 +33,7 @@ export default function SettingsPage() {
     <Page title="Settings">
       <Tabs
         value={chosen}
-        onChange={(name) => change({ tab: name ?? undefined, user: undefined, team: undefined, subject: undefined })}
+        onChange={(name) => go({ tab: name ?? undefined, user: undefined, team: undefined, subject: undefined })}
         keepMounted={false}
       >
         <Tabs.List aria-label="Parts of settings">

@@ -118,13 +118,11 @@ function NoPlan({ isAsking }: { isAsking: boolean }) {
 }
 
 function SubmitButton({ me, isValid, onClick }: { me: Me; isValid: boolean; onClick: () => void }) {
-  const reason = mayChange(me) ? null : "you may look, but not submit; an admin can make you a member";
+  if (!mayChange(me)) return <Text size="sm">You may look, but not submit; an admin can make you a member.</Text>;
   return (
-    <Tooltip label={reason} disabled={reason === null}>
-      <Button onClick={onClick} disabled={!isValid || reason !== null} aria-description={reason ?? undefined}>
-        Submit job
-      </Button>
-    </Tooltip>
+    <Button onClick={onClick} disabled={!isValid}>
+      Submit job
+    </Button>
   );
 }
 

@@ -1,13 +1,13 @@
 import { Button, Group, Menu, Tooltip } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { useMe } from "@/session/me";
+import { mayChange, useMe } from "@/session/me";
 import { ACTIONS, commandOf, type Action } from "@/pages/job/actions/actions";
 import { Asked } from "@/pages/job/actions/Asked";
 import { useKept, type Job } from "@/pages/job/queries";
 import { mayChangeJob } from "@/pages/job/rights";
 
-/** The likeliest ones as buttons, the others in a menu. */
+/** The likeliest ones as buttons, the others in a menu; for who may only look, none of them. */
 const BESIDE = 2;
 
 export function JobActions({ job }: { job: Job }) {
@@ -17,13 +17,15 @@ export function JobActions({ job }: { job: Job }) {
   const navigate = useNavigate();
   const isKept = kept.data?.items.some((one) => one.id === job.id);
   const may = mayChangeJob(me.data, job);
-  const possible = ACTIONS.filter((one) =>
-    one.isPossible({ status: job.status, desired: job.desired, ...(isKept !== undefined && { isKept }) }),
+  const possible = ACTIONS.filter(
+    (one) =>
+      may && one.isPossible({ status: job.status, desired: job.desired, ...(isKept !== undefined && { isKept }) }),
   );
+  if (!mayChange(me.data)) return null;
   return (
     <Group gap="xs">
       {possible.slice(0, BESIDE).map((one) => (
-        <ActionButton key={one.name} action={one} may={may} onClick={() => setAsked(one)} />
+        <ActionButton key={one.name} action={one} onClick={() => setAsked(one)} />
       ))}
       <Menu position="bottom-end">
         <Menu.Target>
@@ -33,7 +35,7 @@ export function JobActions({ job }: { job: Job }) {
         </Menu.Target>
         <Menu.Dropdown>
           {possible.slice(BESIDE).map((one) => (
-            <Menu.Item key={one.name} disabled={!may} onClick={() => setAsked(one)}>
+            <Menu.Item key={one.name} onClick={() => setAsked(one)}>
               {one.label}…
             </Menu.Item>
           ))}
@@ -60,17 +62,10 @@ export function JobActions({ job }: { job: Job }) {
   );
 }
 
-function ActionButton({ action, may, onClick }: { action: Action; may: boolean; onClick: () => void }) {
+function ActionButton({ action, onClick }: { action: Action; onClick: () => void }) {
   return (
-    <Tooltip label={may ? action.about : "You may look at this job and not change it."} multiline maw={280}>
-      <Button
-        size="xs"
-        variant="default"
-        {...(action.isDangerous && { c: "var(--bad)" })}
-        data-disabled={!may || undefined}
-        aria-disabled={!may}
-        onClick={() => may && onClick()}
-      >
+    <Tooltip label={action.about} multiline maw={280}>
+      <Button size="xs" variant="default" {...(action.isDangerous && { c: "var(--bad)" })} onClick={onClick}>
         {action.label}
       </Button>
     </Tooltip>

@@ -3,14 +3,14 @@ import type { Shape } from "@/api/client";
 import { Command } from "@/parts/Command";
 import { Figure } from "@/parts/Figure";
 import { Loaded } from "@/parts/Loaded";
+import { Told } from "@/parts/Told";
 import { rate, usd } from "@/parts/words";
 import { Estimate } from "@/pages/job/cost/Estimate";
 import { Ledger } from "@/pages/job/cost/Ledger";
 import { Machines } from "@/pages/job/cost/Machines";
 import { Shares } from "@/pages/job/cost/Shares";
 import type { TabProps } from "@/pages/job/JobTabs";
-import { useCosts } from "@/pages/job/queries";
-import { Told } from "@/pages/job/Told";
+import { answerOf, useCosts } from "@/pages/job/queries";
 
 export type Costs = Shape<"JobCosts">;
 
@@ -19,7 +19,7 @@ export default function CostTab({ job, isOver }: TabProps) {
   return (
     <Loaded query={costs} lines={8}>
       {(found) => (
-        <Stack gap="sm">
+        <Stack gap="sm" data-answer={answerOf(job.id, "costs")}>
           <Sums costs={found} />
           <Shares costs={found} />
           <Estimate job={job} costs={found} />
@@ -46,9 +46,10 @@ function Sums({ costs }: { costs: Costs }) {
         value={costs.saved_usd}
         note={
           costs.unpriced_usd > 0 ? (
-            <Told of="costs" name="unpriced_usd" value={costs.unpriced_usd}>
-              against on demand; of {usd(costs.unpriced_usd)} nobody knew that price
-            </Told>
+            <>
+              against on demand; of <Told at="unpriced_usd" value={costs.unpriced_usd} write={usd} /> nobody knew that
+              price
+            </>
           ) : (
             "against prices on demand"
           )
@@ -67,15 +68,5 @@ interface SumProps {
 }
 
 function Sum({ label, name, value, note, write = usd }: SumProps) {
-  return (
-    <Figure
-      label={label}
-      value={
-        <Told of="costs" name={name} value={value}>
-          {write(value)}
-        </Told>
-      }
-      note={note}
-    />
-  );
+  return <Figure label={label} value={<Told at={name} value={value} write={write} />} note={note} />;
 }

@@ -1,17 +1,13 @@
 /** What was expected, beside what came of it; and what is still to come. */
 import { Table } from "@mantine/core";
+import type { ReactNode } from "react";
 import { Panel } from "@/parts/Panel";
-import { duration, usd } from "@/parts/words";
+import { Told } from "@/parts/Told";
+import { hours, usd } from "@/parts/words";
 import type { Costs } from "@/pages/job/cost/CostTab";
-import type { Job } from "@/pages/job/queries";
-import { Told } from "@/pages/job/Told";
-
-const HOUR_S = 3600;
+import { answerOf, type Job } from "@/pages/job/queries";
 
 export function Estimate({ job, costs }: { job: Job; costs: Costs }) {
-  const { prediction } = job;
-  const { remaining } = costs;
-  const hours = (value: number | null) => duration(value === null ? null : value * HOUR_S);
   const units = [
     ["per step", "per_step_usd", costs.per_step_usd],
     ["per sample", "per_sample_usd", costs.per_sample_usd],
@@ -28,66 +24,18 @@ export function Estimate({ job, costs }: { job: Job; costs: Costs }) {
               <Table.Th className="number">time</Table.Th>
             </Table.Tr>
           </Table.Thead>
+          <Table.Tbody data-answer={answerOf(job.id)}>
+            <Predicted job={job} />
+          </Table.Tbody>
           <Table.Tbody>
-            <Line
-              words="estimated"
-              cost={prediction?.estimated_cost_usd ?? job.cost.estimated_usd}
-              time={hours(prediction?.estimated_hours ?? null)}
-            />
-            {prediction && (
-              <Line
-                words="nine of ten times at most"
-                cost={prediction.estimated_cost_high_usd}
-                time={hours(prediction.estimated_hours_high)}
-              />
-            )}
-            {prediction && (
-              <Line
-                words={`actual, while ranks ran${goal(prediction.is_within_goal)}`}
-                cost={prediction.actual_cost_usd}
-                time={hours(prediction.actual_hours)}
-              />
-            )}
-            {remaining && (
-              <Table.Tr>
-                <Table.Td>still to come ({remaining.basis === "plan" ? "by the plan" : "by its progress"})</Table.Td>
-                <Table.Td className="number">
-                  <Told of="costs" name="remaining.likely_usd" value={remaining.likely_usd}>
-                    {usd(remaining.likely_usd)}
-                  </Told>{" "}
-                  to{" "}
-                  <Told of="costs" name="remaining.high_usd" value={remaining.high_usd}>
-                    {usd(remaining.high_usd)}
-                  </Told>
-                </Table.Td>
-                <Table.Td className="number">
-                  {hours(remaining.hours)} to {hours(remaining.hours_high)}
-                </Table.Td>
-              </Table.Tr>
-            )}
+            <Remaining costs={costs} />
             {costs.budget_usd !== null && (
-              <Table.Tr>
-                <Table.Td>budget</Table.Td>
-                <Table.Td className="number">
-                  <Told of="costs" name="budget_usd" value={costs.budget_usd}>
-                    {usd(costs.budget_usd)}
-                  </Told>
-                </Table.Td>
-                <Table.Td />
-              </Table.Tr>
+              <Line words="budget" cost={<Told at="budget_usd" value={costs.budget_usd} write={usd} />} />
             )}
             {units.map(
               ([words, name, value]) =>
                 value !== null && (
-                  <Table.Tr key={name}>
-                    <Table.Td>{words}</Table.Td>
-                    <Table.Td className="number">
-                      <Told of="costs" name={name} value={value}>
-                        {usd(value)}
-                      </Told>
-                    </Table.Td>
-                    <Table.Td />
-                  </Table.Tr>
+                  <Line key={name} words={words} cost={<Told at={name} value={value} write={usd} />} />
                 ),
             )}
           </Table.Tbody>
@@ -97,11 +45,50 @@ export function Estimate({ job, costs }: { job: Job; costs: Costs }) {
   );
 }
 
-function Line({ words, cost, time }: { words: string; cost: number | null; time: string }) {
+function Predicted({ job: { prediction, cost } }: { job: Job }) {
+  if (!prediction)
+    return <Line words="estimated" cost={<Told at="cost.estimated_usd" value={cost.estimated_usd} write={usd} />} />;
+  const lines = [
+    ["estimated", "estimated_cost_usd", "estimated_hours"],
+    ["nine of ten times at most", "estimated_cost_high_usd", "estimated_hours_high"],
+    [`actual, while ranks ran${goal(prediction.is_within_goal)}`, "actual_cost_usd", "actual_hours"],
+  ] as const;
+  return lines.map(([words, dollars, time]) => (
+    <Line
+      key={dollars}
+      words={words}
+      cost={<Told at={`prediction.${dollars}`} value={prediction[dollars]} write={usd} />}
+      time={<Told at={`prediction.${time}`} value={prediction[time]} write={hours} />}
+    />
+  ));
+}
+
+function Remaining({ costs: { remaining } }: { costs: Costs }) {
+  if (!remaining) return null;
+  return (
+    <Line
+      words={`still to come (${remaining.basis === "plan" ? "by the plan" : "by its progress"})`}
+      cost={
+        <>
+          <Told at="remaining.likely_usd" value={remaining.likely_usd} write={usd} /> to{" "}
+          <Told at="remaining.high_usd" value={remaining.high_usd} write={usd} />
+        </>
+      }
+      time={
+        <>
+          <Told at="remaining.hours" value={remaining.hours} write={hours} /> to{" "}
+          <Told at="remaining.hours_high" value={remaining.hours_high} write={hours} />
+        </>
+      }
+    />
+  );
+}
+
+function Line({ words, cost, time }: { words: string; cost: ReactNode; time?: ReactNode }) {
   return (
     <Table.Tr>
       <Table.Td>{words}</Table.Td>
-      <Table.Td className="number">{usd(cost)}</Table.Td>
+      <Table.Td className="number">{cost}</Table.Td>
       <Table.Td className="number">{time}</Table.Td>
     </Table.Tr>
   );
@@ -109,5 +96,5 @@ function Line({ words, cost, time }: { words: string; cost: number | null; time:
 
 function goal(isWithin: boolean | null): string {
   if (isWithin === null) return "";
-  return isWithin ? " (within 15 % of the estimate)" : " (more than 15 % off)";
+  return isWithin ? " (near enough to the estimate)" : " (too far from the estimate)";
 }

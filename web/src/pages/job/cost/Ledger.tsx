@@ -2,10 +2,11 @@
 import { SegmentedControl, Table } from "@mantine/core";
 import { useState } from "react";
 import { Panel } from "@/parts/Panel";
+import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
+import { count } from "@/parts/words";
 import type { Costs } from "@/pages/job/cost/CostTab";
 import { exact, KINDS, rateWords } from "@/pages/job/cost/parts";
-import { Told } from "@/pages/job/Told";
 
 const MOST = 500;
 
@@ -22,8 +23,8 @@ export function Ledger({ costs }: { costs: Costs }) {
           value={shown}
           onChange={setShown}
           data={[
-            { value: "stretches", label: `stretches (${costs.intervals.length})` },
-            { value: "ledger", label: `ledger (${costs.postings.length})` },
+            { value: "stretches", label: <Counted words="stretches" at="intervals.length" many={costs.intervals} /> },
+            { value: "ledger", label: <Counted words="ledger" at="postings.length" many={costs.postings} /> },
           ]}
         />
       }
@@ -39,6 +40,14 @@ export function Ledger({ costs }: { costs: Costs }) {
         </Table>
       </Table.ScrollContainer>
     </Panel>
+  );
+}
+
+function Counted({ words, at, many }: { words: string; at: string; many: unknown[] }) {
+  return (
+    <>
+      {words} (<Told at={at} value={many.length} write={count} />)
+    </>
   );
 }
 
@@ -68,11 +77,11 @@ function Stretches({ costs }: { costs: Costs }) {
               <When at={one.from_at} exact />
             </Table.Td>
             <Table.Td>{one.to_at ? <When at={one.to_at} exact /> : "open"}</Table.Td>
-            <Table.Td>{rateWords(one.rate_usd, one.per_s)}</Table.Td>
+            <Table.Td>
+              <Told at={`intervals.${at}.rate_usd`} value={one.rate_usd} write={(rate) => rateWords(rate, one.per_s)} />
+            </Table.Td>
             <Table.Td className="number">
-              <Told of="costs" name={`intervals.${at}.amount_usd`} value={one.amount_usd}>
-                {exact(one.amount_microusd)}
-              </Told>
+              <Told at={`intervals.${at}.amount_microusd`} value={one.amount_microusd} write={exact} />
               {one.is_estimate && " (estimate)"}
             </Table.Td>
           </Table.Tr>
@@ -92,12 +101,14 @@ function Postings({ costs }: { costs: Costs }) {
             <Table.Tr key={`${one.id} ${line}`}>
               <Table.Td>{line === 0 && <When at={one.at} exact />}</Table.Td>
               <Table.Td>{line === 0 && (KINDS[one.kind] ?? one.kind)}</Table.Td>
-              <Table.Td>{line === 0 && one.memo}</Table.Td>
+              <Table.Td>{line === 0 && <Told at={`postings.${at}.memo`} value={one.memo} />}</Table.Td>
               <Table.Td className="mono">{entry.account}</Table.Td>
               <Table.Td className="number">
-                <Told of="costs" name={`postings.${at}.entries.${line}.amount_usd`} value={entry.amount_usd}>
-                  {exact(entry.amount_microusd)}
-                </Told>
+                <Told
+                  at={`postings.${at}.entries.${line}.amount_microusd`}
+                  value={entry.amount_microusd}
+                  write={exact}
+                />
               </Table.Td>
             </Table.Tr>
           )),

@@ -1,9 +1,9 @@
 import { Badge, Table } from "@mantine/core";
 import { Panel } from "@/parts/Panel";
+import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
 import { rate, usd } from "@/parts/words";
 import type { Costs } from "@/pages/job/cost/CostTab";
-import { Told } from "@/pages/job/Told";
 
 export function Machines({ costs }: { costs: Costs }) {
   if (costs.machines.length === 0) return null;
@@ -39,14 +39,10 @@ export function Machines({ costs }: { costs: Costs }) {
                   )}
                 </Table.Td>
                 <Table.Td className="number">
-                  <Told of="costs" name={`machines.${at}.so_far_usd`} value={one.so_far_usd}>
-                    {usd(one.so_far_usd)}
-                  </Told>
+                  <Told at={`machines.${at}.so_far_usd`} value={one.so_far_usd} write={usd} />
                 </Table.Td>
                 <Table.Td className="number">
-                  <Told of="costs" name={`machines.${at}.per_hour_usd`} value={one.per_hour_usd}>
-                    {rate(one.per_hour_usd)}
-                  </Told>
+                  <Told at={`machines.${at}.per_hour_usd`} value={one.per_hour_usd} write={rate} />
                 </Table.Td>
               </Table.Tr>
             ))}

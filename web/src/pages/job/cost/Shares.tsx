@@ -1,10 +1,10 @@
 /** What the money was for: kinds of things that were bought, and time in which nothing ran. */
 import { SimpleGrid, Table, Text } from "@mantine/core";
 import { Panel } from "@/parts/Panel";
+import { Told } from "@/parts/Told";
 import { rate, usd } from "@/parts/words";
 import type { Costs } from "@/pages/job/cost/CostTab";
 import { IDLE, KINDS } from "@/pages/job/cost/parts";
-import { Told } from "@/pages/job/Told";
 
 export function Shares({ costs }: { costs: Costs }) {
   return (
@@ -23,14 +23,10 @@ export function Shares({ costs }: { costs: Costs }) {
               <Table.Tr key={one.kind}>
                 <Table.Td>{KINDS[one.kind] ?? one.kind}</Table.Td>
                 <Table.Td className="number">
-                  <Told of="costs" name={`by_kind.${at}.so_far_usd`} value={one.so_far_usd}>
-                    {usd(one.so_far_usd)}
-                  </Told>
+                  <Told at={`by_kind.${at}.so_far_usd`} value={one.so_far_usd} write={usd} />
                 </Table.Td>
                 <Table.Td className="number">
-                  <Told of="costs" name={`by_kind.${at}.per_hour_usd`} value={one.per_hour_usd}>
-                    {rate(one.per_hour_usd)}
-                  </Told>
+                  <Told at={`by_kind.${at}.per_hour_usd`} value={one.per_hour_usd} write={rate} />
                 </Table.Td>
               </Table.Tr>
             ))}
@@ -45,9 +41,7 @@ export function Shares({ costs }: { costs: Costs }) {
               <Table.Tr key={one.use}>
                 <Table.Td>{IDLE[one.use] ?? one.use}</Table.Td>
                 <Table.Td className="number">
-                  <Told of="costs" name={`idle_by.${at}.amount_usd`} value={one.amount_usd}>
-                    {usd(one.amount_usd)}
-                  </Told>
+                  <Told at={`idle_by.${at}.amount_usd`} value={one.amount_usd} write={usd} />
                 </Table.Td>
               </Table.Tr>
             ))}

@@ -4,13 +4,14 @@ import { api, told, type Shape } from "@/api/client";
 import { Command } from "@/parts/Command";
 import { Empty } from "@/parts/Empty";
 import { Loaded } from "@/parts/Loaded";
+import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
-import { bytes, count } from "@/parts/words";
+import { bytes, count, significant } from "@/parts/words";
 import { useMe } from "@/session/me";
 import { Asked } from "@/pages/job/actions/Asked";
 import { Verify } from "@/pages/job/history/Verify";
 import type { TabProps } from "@/pages/job/JobTabs";
-import { useCheckpoints } from "@/pages/job/queries";
+import { answerOf, useCheckpoints } from "@/pages/job/queries";
 import { mayChangeJob } from "@/pages/job/rights";
 
 type Checkpoint = Shape<"CheckpointItem">;
@@ -24,12 +25,12 @@ export default function CheckpointsTab({ job, task, isOver }: TabProps) {
       <Loaded query={checkpoints}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty title="There is no checkpoint">
+            <Empty title="There is no checkpoint" command={`crucible events ${job.id} --all`}>
               A program saves one with train.save_checkpoint(path, step), of the package crucible.
             </Empty>
           ) : (
             <Rows
-              items={[...items].reverse()}
+              items={items}
               jobId={job.id}
               task={task}
               {...(may && { onRemove: (step: number) => setRemoved(step) })}
@@ -68,7 +69,12 @@ interface RowsProps {
 
 function Rows({ items, jobId, task, onRemove }: RowsProps) {
   return (
-    <Table.ScrollContainer minWidth={760} tabIndex={0} aria-label="checkpoints">
+    <Table.ScrollContainer
+      minWidth={760}
+      tabIndex={0}
+      aria-label="checkpoints"
+      data-answer={`${answerOf(jobId, "checkpoints")}?task=${task}`}
+    >
       <Table>
         <Table.Thead>
           <Table.Tr>
@@ -80,16 +86,20 @@ function Rows({ items, jobId, task, onRemove }: RowsProps) {
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {items.map((one) => (
+          {newestFirst(items).map(({ one, at }) => (
             <Table.Tr key={`${one.job_id} ${one.step}`}>
-              <Table.Td className="number">{count(one.step)}</Table.Td>
-              <Table.Td className="number">{bytes(one.size_bytes)}</Table.Td>
+              <Table.Td className="number">
+                <Told at={`${at}.step`} value={one.step} write={count} />
+              </Table.Td>
+              <Table.Td className="number">
+                <Told at={`${at}.size_bytes`} value={one.size_bytes} write={bytes} />
+              </Table.Td>
               <Table.Td>
                 <When at={one.created_at} />
               </Table.Td>
               <Table.Td>
-                {one.attempt ?? "–"}
-                {one.job_id !== jobId && <span className="dim"> of {one.job_id.slice(0, 8)}</span>}
+                <Told at={`${at}.attempt`} value={one.attempt} write={count} />
+                {one.job_id !== jobId && <span className="dim mono"> of {one.job_id.slice(0, 8)}</span>}
               </Table.Td>
               <Table.Td>
                 <Group gap={6} wrap="nowrap">
@@ -101,7 +111,9 @@ function Rows({ items, jobId, task, onRemove }: RowsProps) {
                   )}
                 </Group>
               </Table.Td>
-              <Table.Td className="mono">{words(one.metadata)}</Table.Td>
+              <Table.Td className="mono">
+                <Said metadata={one.metadata} at={`${at}.metadata`} />
+              </Table.Td>
               <Table.Td>
                 <Group gap="xs" wrap="nowrap" justify="flex-end">
                   <Verify jobId={jobId} task={task} step={one.step} />
@@ -120,8 +132,21 @@ function Rows({ items, jobId, task, onRemove }: RowsProps) {
   );
 }
 
-function words(metadata: Record<string, unknown>): string {
-  return Object.entries(metadata)
-    .map(([name, value]) => `${name} ${typeof value === "number" ? Number(value.toPrecision(5)) : String(value)}`)
-    .join(", ");
+/** With where each is in the answer. */
+function newestFirst(items: Checkpoint[]): { one: Checkpoint; at: string }[] {
+  return items.map((one, place) => ({ one, at: `items.${place}` })).reverse();
+}
+
+function Said({ metadata, at }: { metadata: Record<string, unknown>; at: string }) {
+  return Object.entries(metadata).map(([name, value], place) => (
+    <span key={name}>
+      {place > 0 && ", "}
+      {name}{" "}
+      {typeof value === "number" ? (
+        <Told at={`${at}.${name}`} value={value} write={significant} />
+      ) : (
+        <Told at={`${at}.${name}`} value={String(value)} />
+      )}
+    </span>
+  ));
 }

@@ -11,7 +11,7 @@ import { useTasks } from "@/pages/job/queries";
 /** What each task was given and how far it is; choosing one shows its log. */
 export default function TasksTab({ job, isOver }: TabProps) {
   const tasks = useTasks(job.id, true, isOver);
-  const [, setParams] = useAddress();
+  const [, , goTo] = useAddress();
   return (
     <Stack gap="sm">
       <Loaded query={tasks} lines={6}>
@@ -32,7 +32,7 @@ export default function TasksTab({ job, isOver }: TabProps) {
                       <Anchor
                         component="button"
                         size="sm"
-                        onClick={() => setParams({ task: one.index ? String(one.index) : undefined, tab: undefined })}
+                        onClick={() => goTo({ task: one.index ? String(one.index) : undefined, tab: undefined })}
                       >
                         task {one.index}
                       </Anchor>

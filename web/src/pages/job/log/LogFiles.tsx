@@ -5,10 +5,12 @@ import { api, errorOf } from "@/api/client";
 import { DownloadIcon } from "@/parts/icons";
 import { plural } from "@/parts/words";
 import { plain } from "@/pages/job/log/ansi";
+import { breath } from "@/pages/job/log/breath";
 import type { LogView } from "@/pages/job/log/log-view";
 import { save } from "@/pages/job/save";
 
 const MOST_COPIED = 200_000; // rows; more than anybody pastes
+const LOOKS = 10_000; // rows between two breaths: some milliseconds
 
 export function LogFiles({ view, jobId, task }: { view: LogView; jobId: string; task: number }) {
   return (
@@ -34,8 +36,14 @@ async function copy(view: LogView) {
   for (let at = from; at < view.length; at += 1) {
     const { part, line } = view.row(at);
     if (part === 0) lines.push(plain(line.text));
+    if (at % LOOKS === 0) await breath();
   }
-  await navigator.clipboard.writeText(lines.join("\n"));
+  try {
+    await navigator.clipboard.writeText(lines.join("\n"));
+  } catch {
+    notifications.show({ color: "red", message: "The browser lets nothing be copied here: download it instead." });
+    return;
+  }
   notifications.show({ message: `${plural(lines.length, "line")} copied${from > 0 ? ", the last ones" : ""}` });
 }
 

@@ -1,4 +1,5 @@
 import { memo } from "react";
+import { utcTime } from "@/parts/words";
 import { ORDINARY, spans } from "@/pages/job/log/ansi";
 import { styleOf, type Scheme } from "@/pages/job/log/colours";
 import { cut, marked } from "@/pages/job/log/marks";
@@ -27,7 +28,11 @@ export const LogRow = memo(function LogRow(props: LogRowProps) {
   const isFirst = part === 0;
   return (
     <div className={classes["row"]} data-error={props.isError || undefined} data-current={props.isCurrent || undefined}>
-      {props.hasTimes && <span className={classes["gutter"]}>{isFirst ? timeOf(props.at) : ""}</span>}
+      {props.hasTimes && (
+        <span className={classes["gutter"]} title={isFirst ? utcTime(new Date(props.at)) : undefined}>
+          {isFirst ? timeOf(props.at) : ""}
+        </span>
+      )}
       {props.hasRanks && (
         <span
           className={classes["rank"]}

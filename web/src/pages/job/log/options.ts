@@ -1,7 +1,6 @@
 /** How a log is looked at. It lives in the address; what is being written goes there when one pauses. */
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useState } from "react";
 import { numberOf, useAddress } from "@/parts/address";
+import { useWritten } from "@/parts/written";
 
 export interface Options {
   find: string;
@@ -17,8 +16,7 @@ const PAUSE_MS = 400;
 
 export function useOptions(): [Options, (change: Partial<Options>) => void] {
   const [params, setParams] = useAddress();
-  const [find, setFind] = useState(params["find"] ?? "");
-  const writeFind = useDebouncedCallback((words: string) => setParams({ find: words }), PAUSE_MS);
+  const [find, writeFind] = useWritten(params["find"] ?? "", (words) => setParams({ find: words }), PAUSE_MS);
   const options: Options = {
     find,
     isTrouble: params["errors"] === "1",
@@ -30,10 +28,7 @@ export function useOptions(): [Options, (change: Partial<Options>) => void] {
   };
   const change = (some: Partial<Options>) => {
     const next = { ...options, ...some };
-    if (next.find !== find) {
-      setFind(next.find);
-      writeFind(next.find);
-    }
+    if (next.find !== find) writeFind(next.find);
     const [was, is] = [written(options), written(next)];
     if (JSON.stringify(was) !== JSON.stringify(is)) setParams(is);
   };

@@ -1,6 +1,7 @@
 /** Fetches what a task wrote before the lines that came live, from the first one to where they begin. */
 import { api, errorOf } from "@/api/client";
 import type { LogLine } from "@/api/job-stream";
+import { breath } from "@/pages/job/log/breath";
 import type { LogStore } from "@/pages/job/log/log-store";
 
 const SLICE_MS = 8;
@@ -70,8 +71,4 @@ async function* records({ jobId, task }: Of, signal: AbortSignal): AsyncGenerato
       since = performance.now();
     }
   }
-}
-
-function breath(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
 }

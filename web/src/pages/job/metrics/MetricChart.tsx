@@ -2,7 +2,8 @@ import { Text } from "@mantine/core";
 import type { Shape } from "@/api/client";
 import { LineChart, type Line, type Mark } from "@/charts/LineChart";
 import { Panel } from "@/parts/Panel";
-import { plural } from "@/parts/words";
+import { Told } from "@/parts/Told";
+import { count, significant } from "@/parts/words";
 import { aligned, byAttempt, invalidOf, placeOf, smoothed, valueOf, type Drawn } from "@/pages/job/metrics/series";
 
 export interface Drawing {
@@ -13,11 +14,13 @@ export interface Drawing {
 
 interface Props {
   series: Shape<"Series">;
+  /** Which of those in the answer. */
+  place: number;
   attempts: Shape<"AttemptItem">[];
   drawing: Drawing;
 }
 
-export function MetricChart({ series, attempts, drawing }: Props) {
+export function MetricChart({ series, place, attempts, drawing }: Props) {
   const { x, lines } = linesOf(series, attempts, drawing);
   const invalid = invalidOf(series.points);
   return (
@@ -26,7 +29,8 @@ export function MetricChart({ series, attempts, drawing }: Props) {
       aside={
         invalid > 0 && (
           <Text size="xs" c="var(--bad)">
-            {plural(invalid, "value")} not a number
+            <Told at={`series.${place}.points.*.invalid`} value={invalid} write={count} />{" "}
+            {invalid === 1 ? "value" : "values"} not a number
           </Text>
         )
       }
@@ -42,7 +46,7 @@ export function MetricChart({ series, attempts, drawing }: Props) {
           isTime={drawing.isTime}
           lines={lines}
           marks={marksOf(attempts, drawing.isTime)}
-          write={short}
+          write={significant}
           isLogarithmic={drawing.isLogarithmic}
         />
       )}
@@ -83,8 +87,4 @@ function marksOf(attempts: Shape<"AttemptItem">[], isTime: boolean): Mark[] {
       x: isTime ? Date.parse(one.started_at ?? "") / 1000 : (one.resume_step ?? 0),
       label: `attempt ${one.number} goes on`,
     }));
-}
-
-function short(value: number | null | undefined): string {
-  return value == null ? "–" : Number(value.toPrecision(5)).toString();
 }

@@ -6,14 +6,15 @@ import { numberOf, useAddress } from "@/parts/address";
 import type { TabProps } from "@/pages/job/JobTabs";
 import { MetricChart, type Drawing } from "@/pages/job/metrics/MetricChart";
 import { UsageCharts } from "@/pages/job/metrics/UsageCharts";
-import { useAttemptsOf, useChart } from "@/pages/job/queries";
+import { chartAnswer, useAttemptsOf, useChart, type ChartAsked } from "@/pages/job/queries";
 
 export default function MetricsTab({ job, task, isOver }: TabProps) {
   const [params, setParams] = useAddress();
   const { items: attempts } = useAttemptsOf(job, task, isOver);
   const ranks = new Set(attempts.flatMap((one) => one.ranks.map((each) => each.rank)));
   const rank = params["of"] === "all" ? null : (numberOf(params["of"]) ?? (ranks.size > 1 ? 0 : null));
-  const chart = useChart(job.id, { task, of: "metrics", rank }, isOver);
+  const asked: ChartAsked = { task, of: "metrics", rank };
+  const chart = useChart(job.id, asked, isOver);
   const drawing: Drawing = {
     isTime: params["x"] === "time",
     weight: (numberOf(params["smooth"]) ?? 0) / 100,
@@ -65,13 +66,13 @@ export default function MetricsTab({ job, task, isOver }: TabProps) {
       <Loaded query={chart} lines={6}>
         {(found) =>
           found.series?.length ? (
-            <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm">
-              {found.series.map((series) => (
-                <MetricChart key={series.name} series={series} attempts={attempts} drawing={drawing} />
+            <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm" data-answer={chartAnswer(job.id, asked)}>
+              {found.series.map((series, place) => (
+                <MetricChart key={series.name} {...{ series, place, attempts, drawing }} />
               ))}
             </SimpleGrid>
           ) : (
-            <Empty title="It has measured nothing yet">
+            <Empty title="It has measured nothing yet" command={`crucible logs -f ${job.id}`}>
               A program tells what it measures with train.log(step, loss=loss), of the package crucible.
             </Empty>
           )

@@ -4,7 +4,7 @@ import { Panel } from "@/parts/Panel";
 import { bytes } from "@/parts/words";
 import { aligned, placeOf, valueOf } from "@/pages/job/metrics/series";
 import { nameOf, scaleOf, usageGroups, type UsageGroup } from "@/pages/job/metrics/usage";
-import { useChart, type ChartAsked } from "@/pages/job/queries";
+import { chartAnswer, useChart, type ChartAsked } from "@/pages/job/queries";
 
 interface Props {
   jobId: string;
@@ -13,11 +13,12 @@ interface Props {
 }
 
 export function UsageCharts({ jobId, asked, isOver }: Props) {
-  const usage = useChart(jobId, { ...asked, of: "usage" }, isOver);
+  const wanted: ChartAsked = { ...asked, of: "usage" };
+  const usage = useChart(jobId, wanted, isOver);
   const groups = usageGroups(usage.data?.series ?? []);
   if (groups.length === 0) return null;
   return (
-    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm">
+    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm" data-answer={chartAnswer(jobId, wanted)}>
       {groups.map((group) => (
         <GroupChart key={group.title} group={group} />
       ))}

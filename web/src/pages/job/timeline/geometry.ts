@@ -2,7 +2,7 @@
  * time. Pure: seconds and names in, pixels out. */
 import type { Shape } from "@/api/client";
 
-type Attempt = Shape<"AttemptItem">;
+export type Attempt = Shape<"AttemptItem">;
 
 export type Phase = "waiting" | "provisioning" | "running";
 
@@ -65,9 +65,12 @@ const ms = (at: string) => Date.parse(at);
 export function targetOf(attempt: Attempt): string {
   const [first] = attempt.machines;
   if (first === undefined) return WAITING;
-  const place = first.provider === first.region ? first.provider : `${first.provider} ${first.region}`;
   const many = attempt.machines.length > 1 ? `${attempt.machines.length} × ` : "";
-  return `${place}, ${many}${first.instance_type}${first.is_spot ? " spot" : ""}`;
+  return `${placeOf(first)}, ${many}${first.instance_type}${first.is_spot ? " spot" : ""}`;
+}
+
+export function placeOf({ provider, region }: { provider: string; region: string }): string {
+  return provider === region ? provider : `${provider} ${region}`;
 }
 
 /** `width`: of the whole picture. */
