@@ -17,6 +17,8 @@ from crucible.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+LABEL_LENGTH = 24  # what fits beside the name on a phone
+
 
 def server_options(command: Command) -> Command:
     """In the order in which `--help` shows them."""
@@ -50,6 +52,12 @@ def named(context: click.Context, option: click.Parameter, value: str) -> tuple[
     return names
 
 
+def short(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and len(value) > LABEL_LENGTH:
+        raise click.BadParameter(f"at most {LABEL_LENGTH} characters: it stands in the corner of a page")
+    return value or None
+
+
 OPTIONS = (
     click.option(
         "--data-dir",
@@ -63,6 +71,9 @@ OPTIONS = (
     click.option("--port", default=0, help="0 takes the port used last time, or a free one.", show_default=True),
     click.option("--database", help="postgresql://… for several servers; default: SQLite in the data folder."),
     click.option("--public-url", help="Where agents and people reach this server, if not at host:port."),
+    click.option(
+        "--label", metavar="WORD", callback=short, help="A word that the page shows beside its name: Demo, Staging."
+    ),
     click.option("--local-gpus", type=click.IntRange(0, 64), help="Declare so many GPU slots on this machine."),
     click.option("--local-gpu-memory", type=float, default=80.0, show_default=True, help="GB of each declared slot."),
     click.option("--allowed-host", "allowed_hosts", multiple=True, help="Host names that requests may use."),

@@ -25,6 +25,7 @@ class Settings:
     port: int = 0
     database: str | None = None
     public_url: str | None = None
+    label: str | None = None
     local_gpus: int | None = None
     local_gpu_memory: float = 80.0
     allowed_hosts: tuple[str, ...] = ()

@@ -173,4 +173,5 @@ def test_a_code_that_the_provider_did_not_give_is_refused(site: Site) -> None:
 
 
 def test_ways_to_sign_in_are_told_to_anybody(site: Site) -> None:
-    assert site.ask("GET", "/v1/login") == (200, {"ways": ["token", "oidc"], "oidc_name": "Example's own"})
+    ways = {"ways": ["token", "oidc"], "oidc_name": "Example's own", "label": None}
+    assert site.ask("GET", "/v1/login") == (200, ways)

@@ -55,6 +55,7 @@ class ApiSettings:
     providers: tuple[str, ...] = ("local",)  # whose nodes are listed
     is_https: bool = False  # people reach it by https: browsers shall never try anything else
     page: Path | None = None  # where the page lies that was built for browsers
+    label: str | None = None  # a word that the page shows beside its name
     rate_limits: RateLimits = RateLimits()  # noqa: RUF009 - frozen
     max_body_bytes: int = MAX_BODY_BYTES
     max_report_bytes: int = MAX_REPORT_BYTES

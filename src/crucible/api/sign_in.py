@@ -18,6 +18,7 @@ from crucible.wire import sign_in as wire
 class SignInRoutes:
     def __init__(self, deps: Deps) -> None:
         self._sign_in = deps.sign_in
+        self._label = deps.settings.label
 
     def add_to(self, router: APIRouter) -> None:
         add(router, "GET", "/v1/login", self.ways, wire.SignInWays)
@@ -30,9 +31,10 @@ class SignInRoutes:
             add(router, "GET", path, endpoint, None, status=302, openapi_extra=described_query(query))
 
     async def ways(self) -> Response:
-        """How people sign in here."""
+        """How people sign in here, and what its operator calls this server."""
         name = self._sign_in.name
-        return json_reply({"ways": ["token"] if name is None else ["token", "oidc"], "oidc_name": name})
+        ways = ["token"] if name is None else ["token", "oidc"]
+        return json_reply({"ways": ways, "oidc_name": name, "label": self._label})
 
     async def begin(self, request: Request) -> Response:
         """Sends a browser to the identity provider."""

@@ -25,6 +25,7 @@ class Ticket(TypedDict):
 class SignInWays(TypedDict):
     ways: list[str]  # token, oidc
     oidc_name: str | None
+    label: str | None
 
 
 class User(TypedDict):

@@ -14,6 +14,7 @@ Short = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[\x21-\x7
 class SignInWays(BaseModel):
     ways: list[Literal["token", "oidc"]]
     oidc_name: str | None  # what people call it
+    label: str | None  # what the operator calls this server: Demo, Staging
 
 
 class Begin(BaseModel):

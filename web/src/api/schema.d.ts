@@ -1440,7 +1440,7 @@ export interface paths {
         };
         /**
          * Ways
-         * @description How people sign in here.
+         * @description How people sign in here, and what its operator calls this server.
          */
         get: operations["ways_get_v1_login"];
         put?: never;
@@ -5654,6 +5654,8 @@ export interface components {
         };
         /** SignInWays */
         SignInWays: {
+            /** Label */
+            label: string | null;
             /** Oidc Name */
             oidc_name: string | null;
             /** Ways */

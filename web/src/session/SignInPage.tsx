@@ -1,12 +1,12 @@
-import { Alert, Button, Center, Divider, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Alert, Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useEffect, useRef, useState, type FormEvent } from "react";
-import { api, told } from "@/api/client";
 import { Command } from "@/parts/Command";
 import { ErrorNote } from "@/parts/ErrorNote";
 import { basepath, server } from "@/place";
 import { comeBack, elsewhere, withTicket, withToken } from "@/session/sign-in";
 import { useSession } from "@/session/token";
+import { useSignInWays } from "@/session/ways";
+import { Label } from "@/shell/Label";
 
 /** `next`: where the person was going; a path of this page. */
 export default function SignInPage({ next, onDone }: { next: string; onDone: (next: string) => void }) {
@@ -30,7 +30,10 @@ export default function SignInPage({ next, onDone }: { next: string; onDone: (ne
     <Center mih="100vh" p="md" component="main">
       <Paper withBorder p="lg" w="100%" maw={420}>
         <Stack gap="md">
-          <Title order={1}>Crucible</Title>
+          <Group gap="sm">
+            <Title order={1}>Crucible</Title>
+            <Label />
+          </Group>
           {isRefused && (
             <Alert color="orange" variant="light" role="status">
               You were signed out: the token has expired or was revoked.
@@ -85,7 +88,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken: (value: stri
 }
 
 function Elsewhere({ isBusy, onGo }: { isBusy: boolean; onGo: (returnTo: string) => void }) {
-  const ways = useQuery({ queryKey: ["sign-in-ways"], queryFn: () => told(api.GET("/v1/login")), retry: false });
+  const ways = useSignInWays();
   if (!ways.data?.ways.includes("oidc")) return null;
   const returnTo = `${location.origin}${basepath === "/" ? "" : basepath}/sign-in`;
   return (

@@ -6,6 +6,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { SearchIcon } from "@/parts/icons";
 import { Account } from "@/shell/Account";
 import { Connection } from "@/shell/Connection";
+import { Label } from "@/shell/Label";
 import { destinationsFor } from "@/shell/nav";
 import { SchemeSwitch } from "@/shell/SchemeSwitch";
 import { useShortcuts } from "@/shell/shortcuts";
@@ -38,6 +39,7 @@ export function Shell() {
             <Text component={Link} to="/" fw={700} c="inherit" td="none">
               Crucible
             </Text>
+            <Label />
             <Connection />
           </Group>
           <Group gap="xs" wrap="nowrap">
