@@ -63,7 +63,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
 
 function useFound(words: string) {
   const me = useMe();
-  const [settled] = useDebouncedValue(words.trim().toLowerCase(), 150);
+  const [typed] = useDebouncedValue(words.trim(), 150);
+  const settled = typed.toLowerCase();
   const jobs = useQuery({
     queryKey: ["jobs", "palette"],
     queryFn: () => told(api.GET("/v1/jobs", { params: { query: { limit: JOBS } } })),
@@ -71,9 +72,9 @@ function useFound(words: string) {
   });
   // Older ones by their whole name: the newest are there at once, and found by any part of it.
   const named = useQuery({
-    queryKey: ["jobs", "named", settled],
-    queryFn: () => told(api.GET("/v1/jobs", { params: { query: { name: words.trim(), limit: SHOWN } } })),
-    enabled: settled !== "",
+    queryKey: ["jobs", "named", typed],
+    queryFn: () => told(api.GET("/v1/jobs", { params: { query: { name: typed, limit: SHOWN } } })),
+    enabled: typed !== "",
     placeholderData: keepPreviousData,
   });
   const pages = destinationsFor(me.data).map(({ to, title, about }) => ({ to, title, about }));

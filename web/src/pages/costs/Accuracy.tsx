@@ -24,8 +24,9 @@ export function Accuracy({ asked }: { asked: Asked }) {
           ) : (
             <div data-answer={answer}>
               <Text size="sm" className="dim" component="div">
-                <Told at="jobs" value={report.jobs} write={count} /> completed {report.jobs === 1 ? "job" : "jobs"} since <When at={report.since} />. An error is a share of what
-                happened: half of them were off by no more than the median.
+                <Told at="jobs" value={report.jobs} write={count} /> completed {report.jobs === 1 ? "job" : "jobs"}{" "}
+                since <When at={report.since} />. An error is a share of what happened: half of them were off by no more
+                than the median.
               </Text>
               <Groups report={report} />
             </div>

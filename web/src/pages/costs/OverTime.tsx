@@ -33,8 +33,8 @@ export function OverTime({ asked }: { asked: Asked }) {
               />
               {left_out > 0 && (
                 <Text size="sm">
-                  <Told at="left_out" value={left_out} write={count} /> more rows are only in the total: choose a shorter
-                  period.
+                  <Told at="left_out" value={left_out} write={count} /> more rows are only in the total: choose a
+                  shorter period.
                 </Text>
               )}
             </div>

@@ -30,8 +30,9 @@ function Place({ of: { provider, region, instance_type, count: many, spot } }: {
   return (
     <>
       {" "}
-      · {provider === region ? provider : `${provider} ${region}`}, <Told at="selected.count" value={many} write={count} />{" "}
-      × <Told at="selected.instance_type" value={instance_type} />
+      · {provider === region ? provider : `${provider} ${region}`},{" "}
+      <Told at="selected.count" value={many} write={count} /> ×{" "}
+      <Told at="selected.instance_type" value={instance_type} />
       {spot && " spot"}
     </>
   );

@@ -44,9 +44,7 @@ export function JobTabs({ stream, ...props }: Props) {
             {name.charAt(0).toUpperCase() + name.slice(1)}
           </Tabs.Tab>
         ))}
-        {hasTasks && (
-          <TaskChoice {...props} onChange={(task) => goTo({ task: task ? String(task) : undefined })} />
-        )}
+        {hasTasks && <TaskChoice {...props} onChange={(task) => goTo({ task: task ? String(task) : undefined })} />}
       </Tabs.List>
       <Tabs.Panel value={tab} pt="sm">
         <Suspense fallback={<Waiting lines={4} />}>

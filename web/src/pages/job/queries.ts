@@ -35,13 +35,25 @@ function useOf<T>(jobId: string, name: unknown[], ask: () => Promise<T>, isOver:
 }
 
 export function useStatus(jobId: string, isOver: boolean) {
-  return useOf(jobId, ["status"], () => told(api.GET("/v1/jobs/{job_id}/status", { params: at(jobId) })), isOver);
+  return useQuery({
+    queryKey: key(jobId, "status", isOver),
+    queryFn: () => told(api.GET("/v1/jobs/{job_id}/status", { params: at(jobId) })),
+    refetchInterval: ({ state }) => pace(isOver, state.data?.cost.per_hour_usd),
+    placeholderData: keepPreviousData,
+  });
 }
 
 export function useCosts(jobId: string, isOver: boolean) {
-  const ask = () => told(api.GET("/v1/jobs/{job_id}/costs", { params: at(jobId) }));
-  // Machines are charged for a little longer than the job runs.
-  return useOf(jobId, ["costs"], ask, false, isOver ? LATER_MS : SOON_MS);
+  return useQuery({
+    queryKey: key(jobId, "costs"),
+    queryFn: () => told(api.GET("/v1/jobs/{job_id}/costs", { params: at(jobId) })),
+    refetchInterval: ({ state }) => pace(isOver, state.data?.per_hour_usd),
+  });
+}
+
+/** Machines are charged for a little longer than the job runs. */
+export function pace(isOver: boolean, perHourUsd: number | undefined): number {
+  return isOver && perHourUsd === 0 ? LATER_MS : SOON_MS;
 }
 
 export function useAttempts(jobId: string, isOver: boolean) {

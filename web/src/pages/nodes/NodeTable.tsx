@@ -29,13 +29,7 @@ export function NodeTable({ nodes }: { nodes: Node[] }) {
       {nodes.map((node) => (
         <Table.Tr key={node.id}>
           <Table.Td>
-            <Anchor
-              component="button"
-              type="button"
-              size="sm"
-              className="mono"
-              onClick={() => go({ node: node.id })}
-            >
+            <Anchor component="button" type="button" size="sm" className="mono" onClick={() => go({ node: node.id })}>
               {node.machine_id}
             </Anchor>
           </Table.Td>

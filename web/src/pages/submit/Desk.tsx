@@ -1,5 +1,5 @@
 /** The draft on the left, what would come of it on the right, and below everything else that could run it. */
-import { Button, Grid, Group, Stack, Text, Tooltip } from "@mantine/core";
+import { Button, Grid, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";

@@ -34,9 +34,7 @@ export function Estimate({ job, costs }: { job: Job; costs: Costs }) {
             )}
             {units.map(
               ([words, name, value]) =>
-                value !== null && (
-                  <Line key={name} words={words} cost={<Told at={name} value={value} write={usd} />} />
-                ),
+                value !== null && <Line key={name} words={words} cost={<Told at={name} value={value} write={usd} />} />,
             )}
           </Table.Tbody>
         </Table>

@@ -55,7 +55,13 @@ function behind({ attempts, checkpoints }: Life, all: Attempt[], saved: string) 
         <Told key="number" at={`${at}.number`} value={one.number} write={count} />,
         <Target key="on" attempt={one} at={at} />,
         <When key="at" at={one.created_at} exact />,
-        <Between key="provisioning" one={one} at={at} from="created_at" to={one.started_at ? "started_at" : "ended_at"} />,
+        <Between
+          key="provisioning"
+          one={one}
+          at={at}
+          from="created_at"
+          to={one.started_at ? "started_at" : "ended_at"}
+        />,
         <Between key="running" one={one} at={at} from="started_at" to="ended_at" />,
         one.outcome ?? one.phase,
         one.resume_step === null ? (
