@@ -23,7 +23,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-LIMIT_MS = 30_000.0
+LIMIT_MS = 90_000.0
 # Where the page keeps its token: web/src/session/token.ts.
 KEY = "crucible.token"
 
