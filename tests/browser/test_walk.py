@@ -1,0 +1,187 @@
+"""Walks through the page in a real browser, before a real server that buys in a Lab."""
+
+import re
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser_engine import visiting
+from lab_site import LabSite
+
+from .walking import (
+    copied_log,
+    editor,
+    figure,
+    log_of,
+    micro,
+    paste,
+    retype,
+    spec,
+    stands_at,
+    submit,
+    tab,
+    told,
+)
+
+# Its steps take their time until the file is there.
+TRAINING = """
+import os, pathlib, time
+from crucible import train
+found = train.latest_checkpoint()
+step = found.step if found else 0
+print("begins after step", step, flush=True)
+while step < 300:
+    step += 1
+    print("step", step, flush=True)
+    train.progress(step, 300)
+    time.sleep(0.005 if os.path.exists({hurry!r}) else 0.3)
+    if train.should_stop() or step % 20 == 0:
+        pathlib.Path("state.bin").write_bytes(bytes(1000))
+        train.save_checkpoint("state.bin", step)
+    if train.should_stop():
+        raise SystemExit(143)
+print("done after step", step, flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def calm(site: LabSite) -> Iterator[None]:
+    """Every walk leaves nothing that costs money, and what it cost is in the books to the micro-dollar."""
+    yield
+    site.cancel()
+    site.settle()
+
+
+def test_a_job_is_written_bought_watched_taken_resumed_and_paid(
+    site: LabSite, chromium: Browser, tmp_path: Path
+) -> None:
+    hurry = tmp_path / "hurry"
+    with visiting(chromium, site.url) as visitor:
+        page = visitor.sign_in(site.token)
+        page.get_by_role("link", name="Submit", exact=True).click()
+        write_with_an_error_and_mend_it(page, spec("walk", sys.executable, TRAINING.format(hurry=str(hurry))))
+        see_the_plan_change(page)
+        job_id = submit(page)
+        watch_log_and_cost(page)
+        take_its_machine(page, job_id)
+        see_the_resume(page, job_id)
+        hurry.touch()
+        stands_at(page, "completed")
+        expect(log_of(page)).to_contain_text("done after step 300")
+        site.settle()
+        the_costs_add_up(page, site, job_id)
+
+
+def write_with_an_error_and_mend_it(page: Page, text: str) -> None:
+    paste(page, text.replace("allow_spot", "allow_spots"))
+    problem = page.get_by_role("button", name="unknown field 'allow_spots'")
+    expect(problem).to_contain_text("did you mean 'allow_spot'?")
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "allow_spot" in line)
+    expect(problem).to_contain_text(f"{line}:5")
+    expect(page.locator(".cm-lintRange-error")).to_have_text("allow_spots")
+    expect(page.locator(".cm-lint-marker-error")).to_be_visible()
+    expect(page.get_by_role("button", name="Submit job")).to_be_disabled()
+    problem.click()
+    retype(page, "allow_spot: true")
+    expect(problem).to_have_count(0)
+    expect(page.get_by_role("button", name="Submit job")).to_be_enabled()
+
+
+def see_the_plan_change(page: Page) -> None:
+    """On demand it costs more, eight GPUs are another machine, and back again."""
+    choice = page.get_by_role("region", name="What would be bought")
+    per_hour, saving = figure(choice, "Per hour"), figure(choice, "Saving")
+    expect(choice).to_contain_text("1 T4 · spot")
+    expect(saving).to_contain_text(re.compile(r"[1-9]\d%"))
+    spot = dollars(per_hour.inner_text())
+    retype(page, "allow_spot: false")
+    expect(choice).to_contain_text("1 T4 · on-demand")
+    assert dollars(per_hour.inner_text()) > spot
+    retype(page, "allow_spot: true")
+    expect(choice).to_contain_text("1 T4 · spot")
+    editor(page).get_by_text("gpus: 1").click()
+    retype(page, "gpus: 8")
+    expect(choice).to_contain_text("8 T4 · spot")
+    assert dollars(per_hour.inner_text()) > spot
+    ways = page.get_by_role("region", name="Where it could run").get_by_role("row", selected=True)
+    expect(ways).to_contain_text("g4dn.metal")
+
+
+def dollars(text: str) -> Decimal:
+    found = re.search(r"\$([\d.]+)", text)
+    assert found is not None, text
+    return Decimal(found[1])
+
+
+def watch_log_and_cost(page: Page) -> None:
+    """Both grow before one's eyes."""
+    stands_at(page, "running")
+    expect(page.locator("[data-connection=live]")).to_be_visible()
+    expect(log_of(page)).to_contain_text("step 3")
+    lines = int(log_of(page).get_attribute("data-lines") or 0)
+    cost = page.locator('[data-figure="cost.so_far_usd"]')
+    expect(cost).not_to_have_text("$0.00")
+    before = cost.inner_text()
+    expect(cost).not_to_have_text(before)
+    assert int(log_of(page).get_attribute("data-lines") or 0) > lines
+    assert dollars(cost.inner_text()) > dollars(before)
+
+
+def take_its_machine(page: Page, job_id: str) -> None:
+    page.get_by_role("link", name="Lab", exact=True).click()
+    machine = page.get_by_role("region", name="Machines of the Lab").get_by_role("row", name=job_id[:13])
+    expect(machine).to_contain_text("spot")
+    machine.get_by_role("button", name="Preempt").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Notice").fill("60")
+    expect(dialog).to_contain_text(re.compile(r"crucible lab preempt i-\w+ --notice 60s"))
+    dialog.get_by_role("button", name="Preempt", exact=True).click()
+    expect(dialog).to_have_count(0)
+    expect(machine).to_contain_text("taken in")
+    machine.get_by_role("link", name=job_id[:13]).click()
+
+
+def see_the_resume(page: Page, job_id: str) -> None:
+    log = log_of(page)
+    expect(log).to_contain_text(re.compile(r"begins after step [1-9]"))
+    lines = copied_log(page)
+    (resumed,) = [int(line.split()[-1]) for line in lines if re.fullmatch(r"begins after step [1-9]\d*", line)]
+    stands_at(page, "running")
+    timeline = tab(page, "Timeline")
+    picture = timeline.get_by_role("img", name="attempts over time")
+    expect(picture).to_contain_text(f"goes on from step {resumed}")
+    timeline.get_by_role("button", name="show as a table").click()
+    first, second = timeline.get_by_role("row").all()[1:]
+    expect(first).to_contain_text("lost")
+    expect(second).to_contain_text(f"step {resumed}")
+    attempts = tab(page, "Attempts")
+    expect(attempts.get_by_role("button", name="Attempt 1")).to_contain_text(f"from step {resumed}")
+    tab(page, "Log")
+
+
+def the_costs_add_up(page: Page, site: LabSite, job_id: str) -> None:
+    """What the page shows of the ledger, the ledger, the Lab's own bill and the command line."""
+    expect(figure(page, "Per hour now")).to_contain_text("$0.00/h")
+    costs = tab(page, "Cost")
+    costs.get_by_text(re.compile(r"ledger \(\d+\)")).click()
+    ledger = costs.get_by_role("row").filter(has_text="provider:")
+    posted = -sum(micro(row.get_by_role("cell").last.inner_text()) for row in ledger.all())
+    assert posted == site.client.costs(job_id)["posted_microusd"]
+    page.get_by_role("link", name="Costs", exact=True).click()
+    page.get_by_role("combobox", name="Period (UTC)").click()
+    page.get_by_role("option", name="30d", exact=True).click()
+    page.get_by_role("combobox", name="By", exact=True).click()
+    page.get_by_role("option", name="job", exact=True).click()
+    table = page.get_by_role("region", name="costs by job")
+    row, total = table.get_by_role("row", name="walk"), table.get_by_role("row", name="total")
+    expect(row).to_have_count(1)
+    assert told(row, "rows.0.cost_usd") * 1_000_000 == posted
+    spent = int(told(total, "total.cost_usd") * 1_000_000)
+    assert spent == site.posted() == site.invoiced()
+    said = site.person.json("costs", "--by", "job", "--for", "30d")
+    assert said["total"]["cost_microusd"] == spent  # type: ignore[index]
+    expect(figure(page, "Spent")).to_contain_text(f"${spent / 1e6:.{4 if spent >= 10_000 else 6}f}")
