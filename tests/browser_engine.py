@@ -1,7 +1,7 @@
 """Debian's chromium, driven by Playwright: somebody who looks at the page. Whoever visits also hears what the browser
 complains of: errors of scripts, what the page's policy forbids, and requests to any other host."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -73,8 +73,10 @@ def visiting(
     theme: Theme = "light",
     is_still: bool = True,
     headers: Mapping[str, str] | None = None,
+    others: Sequence[str] = (),
 ) -> Iterator[Visitor]:
-    """With `token` the browser is signed in already. Whatever it complained of fails the test, at the end."""
+    """With `token` the browser is signed in already. Whatever it complained of fails the test, at the end. `others` are
+    addresses that it may go to besides."""
     context = browser.new_context(
         viewport=size,
         color_scheme=theme,
@@ -89,7 +91,7 @@ def visiting(
         script = f"if (location.origin === {origin!r} && !sessionStorage.getItem('visited')) {{"
         script += f"localStorage.setItem({KEY!r}, {token!r}); sessionStorage.setItem('visited', '1'); }}"
         context.add_init_script(script)
-    visitor = _listening(context.new_page(), url)
+    visitor = _listening(context.new_page(), url, others)
     try:
         yield visitor
         assert visitor.complaints == []
@@ -97,9 +99,9 @@ def visiting(
         context.close()
 
 
-def _listening(page: Page, url: str) -> Visitor:
+def _listening(page: Page, url: str, others: Sequence[str] = ()) -> Visitor:
     visitor = Visitor(page, url)
-    origin = urlsplit(url).netloc
+    known = {urlsplit(one).netloc for one in (url, *others)}
 
     def on_console(message: ConsoleMessage) -> None:
         # A refused request is told as an error too; whether it was meant is for the test to say.
@@ -107,7 +109,7 @@ def _listening(page: Page, url: str) -> Visitor:
             visitor.complaints.append(f"{message.text} ({message.location['url']})")
 
     def on_request(request: Request) -> None:
-        if request.url.startswith(("http:", "https:", "ws:", "wss:")) and urlsplit(request.url).netloc != origin:
+        if request.url.startswith(("http:", "https:", "ws:", "wss:")) and urlsplit(request.url).netloc not in known:
             visitor.complaints.append(f"asked another host: {request.url}")
 
     def on_response(response: Response) -> None:
