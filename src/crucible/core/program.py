@@ -15,6 +15,8 @@ from crucible.core.offers import Floats, Ints, OfferTable
 
 # The first of several goals is kept to this, relatively, while the next is looked for.
 KEPT = 1e-9
+# Among equals, what the last place of the list counts for against one turn of a machine.
+EARLIER = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,20 @@ def solved(
     found = model.minimise(last, start, gap)
     if found is None:
         return None
+    if not given and gap < inf:
+        found = replace(found, values=canonical(model, columns, last, found))
     return answer(lots, columns, found, given)
+
+
+def canonical(model: Model, columns: Columns, cost: Floats, found: Solved) -> Floats:
+    """Of what is as good as `found`: large machines, and the first lots. So that a plan does not depend on the
+    way by which the solver came to it."""
+    used = np.flatnonzero(cost)
+    model.limit(-inf, found.least + KEPT * max(abs(found.least), 1.0), used, cost[used])
+    wish, count = np.zeros(model.size), len(columns.waves)
+    wish[columns.waves] = 1.0 + EARLIER * np.arange(count) / count
+    made = model.minimise(wish, found.values)
+    return found.values if made is None else made.values
 
 
 def answer(lots: Lots, columns: Columns, found: Solved, given: Mapping[int, Sum]) -> Fleet:
