@@ -1,5 +1,6 @@
 /** Ways in: a token that somebody was given; elsewhere (OIDC, with PKCE); or a ticket that `crucible dashboard` made. */
 import { api, told } from "@/api/client";
+import { ApiError } from "@/api/errors";
 import { signIn } from "@/session/token";
 
 const BEGUN = "crucible.sign-in";
@@ -31,9 +32,9 @@ export async function elsewhere(server: string, returnTo: string, next: string):
 export async function comeBack(query: URLSearchParams): Promise<string> {
   const begun = JSON.parse(sessionStorage.getItem(BEGUN) ?? "null") as Begun | null;
   sessionStorage.removeItem(BEGUN);
-  if (begun === null || begun.state !== query.get("state")) throw new Error("another tab began this; sign in again");
-  const refusal = query.get("error");
-  if (refusal) throw new Error(`the identity provider let nobody in: ${refusal}`);
+  if (begun === null || begun.state !== query.get("state")) throw refused("another tab began this; sign in again");
+  const code = query.get("error");
+  if (code) throw refused(query.get("error_description") ?? "the identity provider let nobody in", code);
   await withTicket(query.get("code") ?? "", begun.verifier);
   return begun.next;
 }
@@ -43,11 +44,17 @@ export async function withTicket(code: string, verifier: string): Promise<void> 
   signIn(made.token);
 }
 
+function refused(why: string, code = "unauthenticated"): ApiError {
+  return new ApiError(code, why, 401);
+}
+
 function random(): string {
   return base64url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
 export async function challengeOf(verifier: string): Promise<string> {
+  if (crypto.subtle === undefined)
+    throw refused("this browser signs in elsewhere only from a page that it got by https or from localhost");
   return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
 }
 

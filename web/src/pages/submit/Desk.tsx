@@ -3,6 +3,7 @@ import { Button, Grid, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
+import { freshKey } from "@/api/once";
 import { entrypointOf, preferencesOf, withBackend, withSuggested } from "@/pages/submit/apply";
 import { Choice } from "@/pages/submit/Choice";
 import { Confirm } from "@/pages/submit/Confirm";
@@ -13,7 +14,7 @@ import { useChecked, usePlanned, useRecommendations } from "@/pages/submit/queri
 import { Recommendations } from "@/pages/submit/Recommendations";
 import { StartMenu } from "@/pages/submit/StartMenu";
 import classes from "@/pages/submit/submit.module.css";
-import { freshKey, submitted } from "@/pages/submit/submission";
+import { submitted } from "@/pages/submit/submission";
 import { DownloadIcon } from "@/parts/icons";
 import { Command } from "@/parts/Command";
 import { Waiting } from "@/parts/Loaded";

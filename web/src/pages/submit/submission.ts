@@ -4,11 +4,6 @@ import { api, told } from "@/api/client";
 import type { Code, Draft } from "@/pages/submit/draft";
 import { packed } from "@/pages/submit/package";
 
-export function freshKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-}
-
 export async function submitted(draft: Draft & { confirmed: { key: string } }): Promise<string> {
   const digest = await shipped(draft.code);
   const made = await told(

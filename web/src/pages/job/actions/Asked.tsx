@@ -2,6 +2,7 @@
 import { Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
+import { freshKey } from "@/api/once";
 import { Confirm } from "@/parts/Confirm";
 
 interface Props {
@@ -17,7 +18,7 @@ interface Props {
 }
 
 export function Asked({ title, about, command, label, isSafe = false, run, onDone, onClose }: Props) {
-  const [once] = useState(() => crypto.randomUUID());
+  const [once] = useState(freshKey);
   const queries = useQueryClient();
   const work = useMutation({
     mutationFn: () => run(once),
