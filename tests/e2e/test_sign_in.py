@@ -113,19 +113,35 @@ def test_a_code_is_good_for_one_token_and_only_for_who_began(site: Site) -> None
 
 @pytest.mark.parametrize("person", ["bob", "eve"])
 def test_who_is_not_let_in_hears_why_and_does_not_exist_here(site: Site, person: str) -> None:
-    address, status, page = Browser(person).visit(site.begun(secrets.token_urlsafe(48)), until=BACK)
-    assert address.startswith(f"{site.url}/v1/login/oidc/callback")
-    assert status == 403
-    assert "ask an admin" in json.loads(page)["message"]
+    told = refusal(site, person)
+    assert told["error"] == ["forbidden"]
+    assert "ask an admin" in told["error_description"][0]
     assert person not in site.operator.run("user", "ls").stdout
+
+
+def test_the_command_line_ends_at_once_with_why_nobody_was_let_in(site: Site, tmp_path: Path) -> None:
+    bob = Person(tmp_path)
+    with bob.start("login", site.url, "--sso", "--no-browser") as login:
+        assert login.stderr is not None
+        address = next(found[0] for line in login.stderr if (found := re.search(r"http://\S+", line)))
+        Browser("bob").visit(address)
+        _, said = login.communicate(timeout=LIMIT_S)
+    assert login.returncode == 4 and "not let in here: ask an admin" in said
+
+
+def refusal(site: Site, person: str) -> dict[str, list[str]]:
+    address, _, _ = Browser(person).visit(site.begun(secrets.token_urlsafe(48)), until=BACK)
+    assert address.startswith(BACK)
+    told = parse_qs(urlsplit(address).query)
+    assert told["state"] == ["mine"] and "code" not in told
+    return told
 
 
 def test_who_is_disabled_here_does_not_come_in(site: Site) -> None:
     site.code_for("ada", secrets.token_urlsafe(48))
     disabled, enabled = ({"disabled": is_so} for is_so in (True, False))
     assert site.ask("PATCH", "/v1/users/ada@example.org", disabled, site.admin)[0] == 200
-    _, status, page = Browser("ada").visit(site.begun(secrets.token_urlsafe(48)), until=BACK)
-    assert (status, json.loads(page)["error"]) == (403, "forbidden")
+    assert "disabled here; ask an admin" in refusal(site, "ada")["error_description"][0]
     assert site.ask("PATCH", "/v1/users/ada@example.org", enabled, site.admin)[0] == 200
 
 

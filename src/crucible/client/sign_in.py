@@ -48,7 +48,8 @@ class Visit:
         finally:
             self.listener.server_close()
         if "code" not in self.answer:
-            raise Unauthenticated(f"the sign-in was refused: {self.answer.get('error', 'no reason was given')}")
+            why = self.answer.get("error_description") or self.answer.get("error", "no reason was given")
+            raise Unauthenticated(f"the sign-in was refused: {why}")
         return self.answer["code"]
 
     def take(self, path: str) -> bool:

@@ -22,7 +22,7 @@ from crucible.engine.context import Context
 from crucible.engine.people import digest_of
 from crucible.model.account import Grant, Principal, Token, User
 from crucible.model.audit import AuditEntry
-from crucible.model.errors import AddressExpired, Conflict, NotFound, Unauthenticated
+from crucible.model.errors import AddressExpired, Conflict, Forbidden, NotFound, Unauthenticated
 from crucible.model.identity import Identity
 from crucible.model.ids import TokenId, UserId
 from crucible.ports.identity import IdentityProvider
@@ -56,19 +56,22 @@ class SignIn:
         return await provider.address(callback=self._callback, state=begun, nonce=nonce, verifier=verifier)
 
     async def finish(self, *, code: str, state: str) -> str:
-        """Where the browser goes last, with a ticket. The person is a user here from now on."""
+        """Where the browser goes last: with a ticket, and the person is a user here from now on; or with why they are not
+        let in, for whoever began to tell them."""
         provider, keys = self._configured(), self._context.keys
         begun = self._opened(_STATE, state)
         nonce = str(begun["nonce"])
         identity = await provider.identity(code=code, callback=self._callback, nonce=nonce, verifier=keys.hidden(nonce))
-        user = await self._enter(identity)
+        try:
+            user = await self._enter(identity)
+        except Forbidden as error:
+            return _back(begun, error=error.code, error_description=str(error))
         ticket = self._signed(_TICKET, TICKET_LIFE, user=user.id, challenge=begun["challenge"], nonce=nonce)
-        return returned(str(begun["redirect"]), code=ticket, state=str(begun["state"]))
+        return _back(begun, code=ticket)
 
     def given_up(self, *, state: str, error: str) -> str:
         """The same where the provider let nobody in."""
-        begun = self._opened(_STATE, state)
-        return returned(str(begun["redirect"]), error=error[:100], state=str(begun["state"]))
+        return _back(self._opened(_STATE, state), error=error[:100])
 
     def ticket(self, who: Principal, *, challenge: str) -> tuple[str, datetime]:
         """For another program of theirs, and until when. What comes of it may do what the token at hand may."""
@@ -130,5 +133,7 @@ def audit_of(
     return AuditEntry(at=at, user_id=user_id, token_id=token_id, action=action, subject=subject, details=details)
 
 
-def returned(redirect: str, **told: str) -> str:
-    return f"{redirect}{'&' if '?' in redirect else '?'}{urlencode(told)}"
+def _back(begun: Mapping[str, Any], **told: str) -> str:
+    """To whoever began."""
+    redirect = str(begun["redirect"])
+    return f"{redirect}{'&' if '?' in redirect else '?'}{urlencode({**told, 'state': str(begun['state'])})}"
