@@ -56,8 +56,8 @@ class SignIn:
         return await provider.address(callback=self._callback, state=begun, nonce=nonce, verifier=verifier)
 
     async def finish(self, *, code: str, state: str) -> str:
-        """Where the browser goes last: with a ticket, and the person is a user here from now on; or with why they are not
-        let in, for whoever began to tell them."""
+        """Where the browser goes last: with a ticket, and the person is a user here from now on; or with why they are
+        not let in, for whoever began to tell them."""
         provider, keys = self._configured(), self._context.keys
         begun = self._opened(_STATE, state)
         nonce = str(begun["nonce"])
