@@ -24,6 +24,7 @@ FLAGS = (
     "--disable-sync",
 )
 LIMIT_MS = 90_000.0
+REFUSALS = ("Failed to load resource", "Error in connection establishment")
 # Where the page keeps its token: web/src/session/token.ts.
 KEY = "crucible.token"
 
@@ -105,7 +106,7 @@ def _listening(page: Page, url: str, others: Sequence[str] = ()) -> Visitor:
 
     def on_console(message: ConsoleMessage) -> None:
         # A refused request is told as an error too; whether it was meant is for the test to say.
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        if message.type == "error" and not any(words in message.text for words in REFUSALS):
             visitor.complaints.append(f"{message.text} ({message.location['url']})")
 
     def on_request(request: Request) -> None:
