@@ -22,8 +22,10 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 LIMIT_MS = 90_000.0
+ASKING = ("http:", "https:", "ws:", "wss:")
 REFUSALS = ("Failed to load resource", "Error in connection establishment")
 # Where the page keeps its token: web/src/session/token.ts.
 KEY = "crucible.token"
@@ -77,7 +79,7 @@ def visiting(
     others: Sequence[str] = (),
 ) -> Iterator[Visitor]:
     """With `token` the browser is signed in already. Whatever it complained of fails the test, at the end. `others` are
-    addresses that it may go to besides."""
+    addresses that it may go to besides; what is asked for there is not the page's."""
     context = browser.new_context(
         viewport=size,
         color_scheme=theme,
@@ -102,7 +104,8 @@ def visiting(
 
 def _listening(page: Page, url: str, others: Sequence[str] = ()) -> Visitor:
     visitor = Visitor(page, url)
-    known = {urlsplit(one).netloc for one in (url, *others)}
+    elsewhere = {urlsplit(one).netloc for one in others}
+    known = {urlsplit(url).netloc, *elsewhere}
 
     def on_console(message: ConsoleMessage) -> None:
         # A refused request is told as an error too; whether it was meant is for the test to say.
@@ -110,7 +113,8 @@ def _listening(page: Page, url: str, others: Sequence[str] = ()) -> Visitor:
             visitor.complaints.append(f"{message.text} ({message.location['url']})")
 
     def on_request(request: Request) -> None:
-        if request.url.startswith(("http:", "https:", "ws:", "wss:")) and urlsplit(request.url).netloc not in known:
+        is_foreign = request.url.startswith(ASKING) and urlsplit(request.url).netloc not in known
+        if is_foreign and (request.is_navigation_request() or urlsplit(request.frame.url).netloc not in elsewhere):
             visitor.complaints.append(f"asked another host: {request.url}")
 
     def on_response(response: Response) -> None:

@@ -43,6 +43,9 @@ class LabSite:
         """Micro-dollars, by the server's: what every job has in the ledger."""
         return sum(self.client.costs(job["id"])["posted_microusd"] for job in self.client.jobs(limit=200)["items"])
 
+    def submit(self, name: str, spec: str) -> str:
+        return str(self.client.submit(name, spec)["id"])
+
     def cancel(self) -> None:
         """Whatever a test that failed has left."""
         for job in self.client.jobs(limit=200)["items"]:

@@ -10,8 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser_engine import visiting
+from doubles.prefix_proxy import prefix_proxy
 from lab_site import LabSite
+from oidc_engine import OidcEngine
 
+from .conftest import COMPANY
 from .walking import (
     copied_log,
     editor,
@@ -20,6 +23,7 @@ from .walking import (
     micro,
     paste,
     retype,
+    short_walk,
     spec,
     stands_at,
     submit,
@@ -47,11 +51,22 @@ while step < 300:
 print("done after step", step, flush=True)
 """
 
+COUNTING = """
+import itertools, os, time
+for number in itertools.count():
+    if os.path.exists({stop!r}):
+        break
+    print("line", number, flush=True)
+    time.sleep(0.1)
+print("the last line", flush=True)
+"""
+
 
 @pytest.fixture(autouse=True)
 def calm(site: LabSite) -> Iterator[None]:
     """Every walk leaves nothing that costs money, and what it cost is in the books to the micro-dollar."""
     yield
+    site.lab.control.clear_faults()
     site.cancel()
     site.settle()
 
@@ -185,3 +200,141 @@ def the_costs_add_up(page: Page, site: LabSite, job_id: str) -> None:
     said = site.person.json("costs", "--by", "job", "--for", "30d")
     assert said["total"]["cost_microusd"] == spent  # type: ignore[index]
     expect(figure(page, "Spent")).to_contain_text(f"${spent / 1e6:.{4 if spent >= 10_000 else 6}f}")
+
+
+# --- two tabs, a restart, a token that is revoked -------------------------------------------------------------------
+
+
+def test_what_is_done_in_one_tab_the_other_sees(site: LabSite, chromium: Browser) -> None:
+    job_id = waiting_job(site, "two-tabs")
+    with visiting(chromium, site.url) as visitor:
+        first = visitor.sign_in(site.token)
+        other = visitor.tab()
+        second = other.go("jobs")
+        row = second.get_by_role("row", name="two-tabs")
+        expect(row).to_be_visible()
+        visitor.go(f"jobs/{job_id}")
+        first.get_by_role("button", name="Cancel", exact=True).click()
+        dialog = first.get_by_role("dialog", name="Cancel two-tabs?")
+        expect(dialog).to_contain_text(f"crucible cancel {job_id}")
+        dialog.get_by_role("button", name="Cancel", exact=True).last.click()
+        stands_at(first, "cancelled")
+        expect(row).to_contain_text("cancelled")
+        second.get_by_role("button", name="account").click()
+        second.get_by_role("menuitem", name="Sign out").click()
+        expect(first.get_by_label("Token", exact=True)).to_be_visible()
+        assert "signed out" not in first.locator("main").inner_text()
+        assert other.complaints == []
+
+
+def test_a_watch_goes_on_where_it_was_when_the_server_comes_back(
+    site: LabSite, chromium: Browser, tmp_path: Path
+) -> None:
+    stop = tmp_path / "stop"
+    job_id = site.submit("counting", spec("counting", sys.executable, COUNTING.format(stop=str(stop))))
+    with visiting(chromium, site.url, site.token) as visitor:
+        page = visitor.go(f"jobs/{job_id}")
+        expect(log_of(page)).to_contain_text("line 20\n")
+        site.server.kill()
+        expect(page.locator("[data-connection=reconnecting]")).to_be_visible()
+        expect(page.get_by_text("stale: as of").first).to_be_visible()
+        expect(page.get_by_role("banner").get_by_text("reconnecting…")).to_be_visible()
+        site.server.start().wait_ready()
+        expect(page.locator("[data-connection=live]")).to_be_visible()
+        expect(page.get_by_text("stale: as of")).to_have_count(0)
+        expect(page.get_by_role("banner").get_by_text("reconnecting…")).to_have_count(0)
+        stop.touch()
+        stands_at(page, "completed")
+        expect(log_of(page)).to_contain_text("the last line")
+        *lines, last = copied_log(page)
+        assert (lines, last) == ([f"line {number}" for number in range(len(lines))], "the last line")
+        assert len(lines) > 20
+
+
+def test_a_token_that_is_revoked_signs_every_tab_out_and_each_says_why(site: LabSite, chromium: Browser) -> None:
+    made = site.client.create_token("for a while")
+    job_id = waiting_job(site, "waiting")
+    with visiting(chromium, site.url) as visitor:
+        visitor.page.clock.install()
+        page = visitor.sign_in(made["token"])
+        visitor.go(f"jobs/{job_id}")
+        expect(page.locator("[data-connection=live]")).to_be_visible()
+        other = visitor.tab()
+        other.go("costs")
+        site.client.revoke_token(made["id"])
+        for one in (page, other.page):
+            expect(one.get_by_role("status").filter(has_text="expired or was revoked")).to_be_visible()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("websocket", lambda socket: asked.append(socket.url))
+        page.clock.run_for(300_000)
+        assert asked == [], "nobody is signed in, and the page still asks"
+        visitor.sign_in(site.token)
+        assert other.complaints == []
+
+
+# --- ways in --------------------------------------------------------------------------------------------------------
+
+
+def test_one_signs_in_where_their_company_does_and_comes_to_where_they_wanted(
+    site: LabSite, company: OidcEngine, chromium: Browser
+) -> None:
+    with visiting(chromium, site.url, others=[company.issuer]) as visitor:
+        page = visitor.go("costs?by=user")
+        sign_in_elsewhere(page, "ada")
+        page.wait_for_url(f"{site.url}/ui/costs?by=user")
+        page.get_by_role("button", name="account").click()
+        expect(page.get_by_role("menu")).to_contain_text("ada@example.org · member")
+
+
+def test_who_is_not_let_in_reads_why(site: LabSite, company: OidcEngine, chromium: Browser) -> None:
+    with visiting(chromium, site.url, others=[company.issuer]) as visitor:
+        page = visitor.go()
+        sign_in_elsewhere(page, "bob")
+        expect(page.get_by_role("alert")).to_contain_text("not let in here: ask an admin")
+        expect(page.get_by_role("alert")).to_contain_text("forbidden")
+        assert "error" not in page.url, "what the address carried is taken out of it"
+
+
+def sign_in_elsewhere(page: Page, person: str) -> None:
+    page.get_by_role("button", name=f"Sign in with {COMPANY}").click()
+    page.locator("input[name=login]").fill(person)
+    page.locator("input[name=password]").fill("any")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
+
+
+def test_the_command_opens_the_page_signed_in(site: LabSite, chromium: Browser, tmp_path: Path) -> None:
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    ran = site.person.run("dashboard", BROWSER=str(browser))
+    assert (ran.returncode, ran.stdout) == (0, f"{site.url}/ui/\n"), ran.stderr
+    with visiting(chromium, site.url) as visitor:
+        visitor.page.goto(opened.read_text().strip())
+        visitor.page.wait_for_url(f"{site.url}/ui/")
+        visitor.page.get_by_role("button", name="account").click()
+        expect(visitor.page.get_by_role("menu")).to_contain_text("admin · admin")
+
+
+def test_where_no_browser_is_wanted_the_address_leads_to_the_page(site: LabSite, chromium: Browser) -> None:
+    ran = site.person.run("dashboard", "--no-browser")
+    assert ran.returncode == 0, ran.stderr
+    with visiting(chromium, site.url) as visitor:
+        visitor.page.goto(ran.stdout.strip())
+        expect(visitor.page.get_by_label("Token", exact=True)).to_be_visible()
+
+
+# --- behind a prefix ------------------------------------------------------------------------------------------------
+
+
+def test_everything_works_behind_a_prefix(site: LabSite, chromium: Browser) -> None:
+    with prefix_proxy(site.url, "/tools/crucible") as proxy, visiting(chromium, proxy.url) as visitor:
+        short_walk(visitor, site, "prefixed")
+        assert proxy.strays == []
+
+
+def waiting_job(site: LabSite, name: str) -> str:
+    """For which nothing is bought."""
+    site.lab.control.fail("no-capacity", operation="RunInstances")
+    return site.submit(name, spec(name, "sleep", "60"))

@@ -5,6 +5,9 @@ from decimal import Decimal
 
 from playwright.sync_api import Locator, Page, expect
 
+from browser_engine import Visitor
+from lab_site import LabSite
+
 SPEC = """\
 job:
   name: {name}
@@ -96,3 +99,24 @@ def micro(written: str) -> int:
     """−$0.001234, as a number of micro-dollars."""
     amount = Decimal(written.strip().lstrip("−$").replace(",", ""))
     return int(amount * 1_000_000) * (-1 if written.strip().startswith("−") else 1)
+
+
+def short_walk(visitor: Visitor, site: LabSite, name: str) -> None:
+    """Sign in, submit, see it end, and what it cost; a page that is asked for anew is the same one."""
+    page = visitor.sign_in(site.token)
+    page.get_by_role("link", name="Submit", exact=True).click()
+    paste(page, spec(name, "sh", "echo hello from a machine"))
+    job_id = submit(page)
+    stands_at(page, "completed")
+    expect(log_of(page)).to_contain_text("hello from a machine")
+    site.settle()
+    page.reload()
+    expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+    posted = site.client.costs(job_id)["posted_usd"]
+    cost = figure(page, "Cost so far")
+    expect(cost.locator("[data-value]").first).to_have_attribute("data-value", str(posted))
+    page.get_by_role("link", name="Costs", exact=True).click()
+    page.goto(f"{page.url}?for=30d&by=job")
+    row = page.get_by_role("region", name="costs by job").get_by_role("row", name=name)
+    expect(row.locator('[data-figure$=".cost_usd"]')).to_have_attribute("data-value", str(posted))
+    assert page.url.startswith(f"{visitor.url}/ui/")
