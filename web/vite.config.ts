@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { stylesInUse } from "./styles-in-use.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -34,7 +35,15 @@ const atTheRoot = (): Plugin => ({
 
 export default defineConfig({
   base: "./", // below whatever prefix: the server says where in <base>
-  plugins: [react(), packed(), atTheRoot()],
+  plugins: [
+    react(),
+    stylesInUse(
+      [here("./src"), here("./node_modules/@mantine/notifications/esm")],
+      here("./node_modules/@mantine/core/esm"),
+    ),
+    packed(),
+    atTheRoot(),
+  ],
   resolve: { alias: { "@": here("./src") } },
   build: {
     outDir: built,
@@ -44,6 +53,17 @@ export default defineConfig({
     assetsInlineLimit: 0, // the policy of the page allows no data: addresses
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          // What is fetched first in one piece, and what most pages share in another: every file costs a head.
+          groups: [
+            { name: "first", tags: ["$initial"], priority: 1 },
+            { name: "shared", minShareCount: 8 },
+          ],
+        },
+      },
+    },
     chunkSizeWarningLimit: 1000, // the first load has a bound of its own: tests/integration/test_page_build.py
   },
   server: {

@@ -6,6 +6,7 @@ import { lazy, StrictMode, Suspense, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { queries } from "@/api/queries";
 import "@/app.css";
+import { useIsSaid } from "@/parts/say";
 import { nonce } from "@/place";
 import { readable } from "@/readable";
 import { router } from "@/routes";
@@ -24,6 +25,10 @@ function App() {
   return <RouterProvider router={router} />;
 }
 
+function Said() {
+  return <Suspense>{useIsSaid() && <Messages />}</Suspense>;
+}
+
 const place = document.getElementById("root");
 if (place === null) throw new Error("index.html has no #root");
 createRoot(place).render(
@@ -36,9 +41,7 @@ createRoot(place).render(
     >
       <QueryClientProvider client={queries}>
         <App />
-        <Suspense>
-          <Messages />
-        </Suspense>
+        <Said />
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

@@ -13,19 +13,11 @@ import { Empty } from "@/parts/Empty";
 import { basepath } from "@/place";
 import { rememberScroll } from "@/scrolling";
 import { token } from "@/session/token";
+import { parseSearch, stringifySearch, type Search } from "@/search";
 import { Shell } from "@/shell/Shell";
 
-type Search = Record<string, string | undefined>;
-
-/** Filters and tabs live in the address, as text. */
-function asText(search: Record<string, unknown>): Search {
-  return Object.fromEntries(
-    Object.entries(search).map(([name, value]) => [name, value == null ? undefined : String(value)]),
-  );
-}
-
 const root = createRootRoute({
-  validateSearch: asText,
+  validateSearch: (search: Record<string, unknown>) => search as Search,
   errorComponent: ({ error }) => <ErrorNote error={error} onRetry={() => location.reload()} />,
   notFoundComponent: () => <Empty title="There is no such page here" />,
 });
@@ -82,7 +74,13 @@ const tree = root.addChildren([
   ]),
 ]);
 
-export const router = createRouter({ routeTree: tree, basepath, defaultPreload: "intent" });
+export const router = createRouter({
+  routeTree: tree,
+  basepath,
+  parseSearch,
+  stringifySearch,
+  defaultPreload: "intent",
+});
 rememberScroll(router);
 
 declare module "@tanstack/react-router" {

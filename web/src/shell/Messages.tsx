@@ -1,4 +1,4 @@
-/** Where short messages appear; fetched after the page itself. */
+/** Where short messages appear (say). */
 import { Notifications } from "@mantine/notifications";
 import "@mantine/notifications/styles.css";
 

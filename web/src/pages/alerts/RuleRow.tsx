@@ -1,10 +1,10 @@
 import { Badge, Button, Group, Switch, Table, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { asApiError } from "@/api/errors";
 import { useChangeRule } from "@/pages/alerts/queries";
 import { aboutOf, mayKeep, type Channel, type Rule } from "@/pages/alerts/words";
 import { useNow } from "@/parts/now";
 import { When } from "@/parts/When";
+import { say } from "@/parts/say";
 import { useMe } from "@/session/me";
 
 export type RuleAct = "change" | "mute" | "remove";
@@ -24,7 +24,7 @@ export function RuleRow({ rule, channels, onAct }: Props) {
   const turn = (enabled: boolean) =>
     change.mutate(
       { id: rule.id, enabled },
-      { onError: (error) => notifications.show({ color: "red", message: asApiError(error).message }) },
+      { onError: (error) => say({ color: "red", message: asApiError(error).message }) },
     );
   return (
     <Table.Tr>

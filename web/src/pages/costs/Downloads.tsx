@@ -1,12 +1,12 @@
 /** The report as a file: the API's own CSV and JSON, with all digits. */
 import { Button, Menu } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { asApiError } from "@/api/errors";
 import type { Asked } from "@/pages/costs/asked";
 import { save } from "@/pages/costs/save";
 import { fileOf } from "@/pages/costs/queries";
 import { DownloadIcon } from "@/parts/icons";
+import { say } from "@/parts/say";
 
 export function Downloads({ asked }: { asked: Asked }) {
   const [isBusy, setIsBusy] = useState(false);
@@ -16,7 +16,7 @@ export function Downloads({ asked }: { asked: Asked }) {
     try {
       save(await fileOf(asked, by, format), `costs-by-${by.replace(",", "-")}.${format}`);
     } catch (error) {
-      notifications.show({ color: "red", title: "No file", message: asApiError(error).message });
+      say({ color: "red", title: "No file", message: asApiError(error).message });
     } finally {
       setIsBusy(false);
     }

@@ -1,6 +1,5 @@
 /** Who tells prices, in the order in which they are believed, when last, and what went wrong. */
 import { Badge, Button, Group, Stack, Table, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, told, type Shape } from "@/api/client";
 import { sourcesQuery } from "@/pages/prices/queries";
@@ -11,6 +10,7 @@ import { RefreshIcon } from "@/parts/icons";
 import { Loaded } from "@/parts/Loaded";
 import { When } from "@/parts/When";
 import { count, duration, plural } from "@/parts/words";
+import { say } from "@/parts/say";
 import { isAdmin, useMe } from "@/session/me";
 
 export function SourcesTab() {
@@ -48,7 +48,7 @@ function Refresh() {
     onSuccess: async ({ items }) => {
       const failed = items.filter((one) => one.error !== null);
       const changed = items.reduce((sum, one) => sum + one.changed, 0);
-      notifications.show({
+      say({
         color: failed.length > 0 ? "orange" : "green",
         message: `${plural(items.length, "source")} asked, ${plural(changed, "price")} changed, ${count(failed.length)} failed`,
       });

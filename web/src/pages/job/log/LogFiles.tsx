@@ -1,9 +1,9 @@
 /** The log as a file, and on the clipboard. */
 import { Button, Group } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { api, errorOf } from "@/api/client";
 import { DownloadIcon } from "@/parts/icons";
 import { plural } from "@/parts/words";
+import { say } from "@/parts/say";
 import { plain } from "@/pages/job/log/ansi";
 import { breath } from "@/pages/job/log/breath";
 import type { LogView } from "@/pages/job/log/log-view";
@@ -41,10 +41,10 @@ async function copy(view: LogView) {
   try {
     await navigator.clipboard.writeText(lines.join("\n"));
   } catch {
-    notifications.show({ color: "red", message: "The browser lets nothing be copied here: download it instead." });
+    say({ color: "red", message: "The browser lets nothing be copied here: download it instead." });
     return;
   }
-  notifications.show({ message: `${plural(lines.length, "line")} copied${from > 0 ? ", the last ones" : ""}` });
+  say({ message: `${plural(lines.length, "line")} copied${from > 0 ? ", the last ones" : ""}` });
 }
 
 async function download(jobId: string, task: number) {
@@ -54,7 +54,7 @@ async function download(jobId: string, task: number) {
   });
   if (!asked.response.ok || !asked.data) {
     const problem = errorOf(asked.error, asked.response);
-    notifications.show({ color: "red", title: problem.code, message: problem.message });
+    say({ color: "red", title: problem.code, message: problem.message });
     return;
   }
   save(asked.data as unknown as Blob, task ? `${jobId}-${task}.log` : `${jobId}.log`);
