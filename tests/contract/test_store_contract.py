@@ -21,5 +21,5 @@ class TestFile(StoreContract):
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    def url(self, postgres_url: str) -> str:
-        return postgres_url
+    def url(self, emptied_postgres_url: str) -> str:
+        return emptied_postgres_url

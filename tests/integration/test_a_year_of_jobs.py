@@ -27,7 +27,7 @@ from crucible.testing.specimens import submitted
 from postgres_engine import Postgres
 from retention_world import ROOT, Memory, memory
 
-JOBS, LIVE, DAYS = 20_000, 20, 3 * 365
+JOBS, LIVE, DAYS = 6_000, 20, 3 * 365
 # A submit must not wait for the pruner: it shares one writer with it on SQLite. No one of them takes a larger share of the
 # time for which the pruner works.
 PATIENCE = 0.25
@@ -90,9 +90,9 @@ async def _opened(url: str) -> None:
 
 
 async def _with_logs(past: Past) -> None:
-    """One job in a thousand wrote something: the first of three years ago, the last of yesterday."""
+    """One job in three hundred wrote something: the first of three years ago, the last of yesterday."""
     async with memory(past.url, past.folder) as made:
-        for number in range(0, JOBS - LIVE, 1000):
+        for number in range(0, JOBS - LIVE, 300):
             line = LogLine(attempt=1, rank=0, n=0, at_ms=0, stream="out", text=f"hello {number}")
             task = (await made.store.job_tasks(years.job_id(number)))[0]
             await made.streams.append_log(task.id, [line])
@@ -125,7 +125,7 @@ def test_three_years_are_pruned_while_the_server_works(past: Past) -> None:
 async def _prune_while_submitting(past: Past) -> list[float]:
     async with memory(past.url, past.folder) as made:
         due = await made.retention.due()
-        assert due[Kept.JOBS] > 6000 and due[Kept.LOGS] == 10_000, due  # of logs no more are counted
+        assert due[Kept.JOBS] > JOBS * 0.3 and due[Kept.LOGS] > due[Kept.JOBS], due
         pruning = asyncio.create_task(made.retention.pass_once())
         took = await _submit_until(made.store, pruning)
         done = pruning.result()
@@ -209,7 +209,7 @@ def test_a_person_of_many_jobs_has_all_of_it_in_pieces(past: Past) -> None:
             for line in (archive.extractfile(name) or io.BytesIO()).read().splitlines()
         ]
     mine = past.count("jobs", "user_id = 'u0' AND removed_at IS NULL")
-    assert len(jobs) == mine > 200 and {job["user_id"] for job in jobs} == {"u0"}
+    assert len(jobs) == mine > 50 and {job["user_id"] for job in jobs} == {"u0"}
     assert {"users", "tasks", "orders", "usage", "events", "log"} <= {name.split("/")[0] for name in names}
 
 
