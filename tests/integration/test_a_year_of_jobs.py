@@ -28,8 +28,8 @@ from postgres_engine import Postgres
 from retention_world import ROOT, Memory, memory
 
 JOBS, LIVE, DAYS = 6_000, 20, 3 * 365
-# A submit must not wait for the pruner: it shares one writer with it on SQLite. No one of them takes a larger share of the
-# time for which the pruner works.
+# A submit must not wait for the pruner: it shares one writer with it on SQLite. None takes a larger share of the time
+# for which the pruner works.
 PATIENCE = 0.25
 # Whatever is in it was charged for, or says for what.
 MONEY = ("usage", "postings", "ledger", "allocations", "orders", "leases")
