@@ -45,11 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     slow = [item for item in items if item.nodeid.startswith(SLOW)]
     rest = [item for item in items if not item.nodeid.startswith(SLOW)]
-    modules = list(dict.fromkeys(item.path for item in slow))  # together: they share what is dear to make
+    # Those of a module together: they share what is dear to make.
+    order = {path: n for n, path in enumerate(dict.fromkeys(str(item.path) for item in slow))}
     share = len(items) // workers
     items.clear()
     for number in range(workers):
-        own = [item for item in slow if modules.index(item.path) % workers == number]
+        own = [item for item in slow if order[str(item.path)] % workers == number]
         count = len(rest) if number == workers - 1 else max(0, share - len(own))
         others, rest = rest[:count], rest[count:]
         items += [*others[:FIRST], *own, *others[FIRST:]]
