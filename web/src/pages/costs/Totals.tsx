@@ -16,7 +16,7 @@ export function Totals({ report, answer, asked }: { report: CostReport; answer: 
         value={<Told at="total.cost_usd" value={total.cost_usd} write={usd} />}
         note={
           <>
-            <Told at="total.jobs" value={total.jobs} write={count} /> jobs,{" "}
+            <Told at="total.jobs" value={total.jobs} write={count} /> {total.jobs === 1 ? "job" : "jobs"},{" "}
             <Told at="total.gpu_hours" value={total.gpu_hours} write={count} /> GPU hours
           </>
         }
