@@ -1,5 +1,5 @@
 import { MantineProvider } from "@mantine/core";
-import { act, render } from "@testing-library/react";
+import { act, render, screen } from "@testing-library/react";
 import { Profiler } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { When } from "@/parts/When";
@@ -34,4 +34,18 @@ it("is a stop of the tab key alone, and none in a row or a link", () => {
     </MantineProvider>,
   );
   expect([...container.querySelectorAll("time")].map((time) => time.tabIndex)).toEqual([0, -1]);
+});
+
+it("says the local time and UTC to who points at it or comes by the tab key", () => {
+  render(
+    <MantineProvider env="test">
+      <When at={AT} />
+    </MantineProvider>,
+  );
+  const time = screen.getByText(/ago$|^in /);
+  expect(screen.queryByRole("tooltip")).toBeNull();
+  act(() => time.focus());
+  expect(screen.getByRole("tooltip").textContent).toContain("2026-11-18 05:00:00 UTC");
+  act(() => time.blur());
+  expect(screen.queryByRole("tooltip")).toBeNull();
 });

@@ -6,12 +6,21 @@ export function usd(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return DASH;
   const size = Math.abs(amount);
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 4 : 6;
-  return new Intl.NumberFormat("en-US", {
-    style: "currency",
-    currency: "USD",
-    minimumFractionDigits: digits === 6 ? 2 : digits,
-    maximumFractionDigits: digits,
-  }).format(amount);
+  const least = digits === 6 ? 2 : digits;
+  return format(
+    { style: "currency", currency: "USD", minimumFractionDigits: least, maximumFractionDigits: digits },
+    amount,
+  );
+}
+
+/** Formats are dear to make, and few. */
+const made = new Map<string, Intl.NumberFormat>();
+
+function format(options: Intl.NumberFormatOptions, value: number): string {
+  const key = Object.values(options).join();
+  const known = made.get(key) ?? new Intl.NumberFormat("en-US", options);
+  made.set(key, known);
+  return known.format(value);
 }
 
 export function rate(perHour: number | null | undefined): string {
@@ -20,11 +29,11 @@ export function rate(perHour: number | null | undefined): string {
 
 export function percent(share: number | null | undefined, digits = 0): string {
   if (share === null || share === undefined) return DASH;
-  return new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: digits }).format(share);
+  return format({ style: "percent", maximumFractionDigits: digits }, share);
 }
 
 export function count(value: number | null | undefined): string {
-  return value === null || value === undefined ? DASH : new Intl.NumberFormat("en-US").format(value);
+  return value === null || value === undefined ? DASH : format({ style: "decimal" }, value);
 }
 
 /** Of a measured value: five digits, whatever its size. */
@@ -72,8 +81,10 @@ export function ago(at: Date, now: Date): string {
   return seconds < 5 ? "just now" : `${duration(seconds)} ago`;
 }
 
+const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
 export function localTime(at: Date): string {
-  return at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return LOCAL.format(at);
 }
 
 export function utcTime(at: Date): string {
