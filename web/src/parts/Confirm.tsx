@@ -35,7 +35,7 @@ export function Confirm(props: Props) {
           {error != null && <ErrorNote error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
-              Cancel
+              Back
             </Button>
             <Button type="submit" color={isSafe ? undefined : "red"} loading={isPending} disabled={isBlocked}>
               {action}
