@@ -1,7 +1,8 @@
-import { Anchor, Checkbox, Progress, Text } from "@mantine/core";
+import { Anchor, Progress, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import { StateBadge } from "@/parts/StateBadge";
+import { Tick } from "@/parts/Tick";
 import { When } from "@/parts/When";
 import { count, percent, rate, usd } from "@/parts/words";
 import { stateOf } from "@/pages/job/state";
@@ -22,17 +23,15 @@ export const JobRow = memo(function JobRow({ job, number, isChosen, isPicked, on
   return (
     <div className={classes["row"]} role="row" aria-rowindex={number} data-chosen={isChosen || undefined}>
       <div role="cell" className={classes["pick"]}>
-        {isPicked !== null && (
-          <Checkbox size="xs" aria-label={`select ${job.name}`} checked={isPicked} onChange={() => onPick(job)} />
-        )}
+        {isPicked !== null && <Tick label={`select ${job.name}`} isOn={isPicked} onChange={() => onPick(job)} />}
       </div>
       <div role="cell" className={classes["name"]}>
         <Anchor component={Link} to="/jobs/$jobId" params={{ jobId: job.id } as never} size="sm" fw={600} truncate>
           {job.name}
         </Anchor>
-        <Text size="xs" className="dim" truncate title={job.reason ?? job.id}>
+        <span className={classes["about"]} title={job.reason ?? job.id}>
           {job.reason ?? [job.user_id, job.team, job.project].filter(Boolean).join(" / ")}
-        </Text>
+        </span>
       </div>
       <div role="cell" className={classes["state"]}>
         <StateBadge state={stateOf(job)} />

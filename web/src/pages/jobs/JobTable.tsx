@@ -1,8 +1,8 @@
 /** A table of any length: only the rows in view are drawn, and readers are told of how many they are a part. */
-import { Checkbox } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useEffectEvent, useMemo, useRef } from "react";
+import { Tick } from "@/parts/Tick";
 import { useListKeys } from "@/shell/shortcuts";
 import type { Brief } from "@/pages/jobs/book";
 import { JobRow } from "@/pages/jobs/JobRow";
@@ -37,7 +37,7 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
     getScrollElement: () => box.current,
     estimateSize: () => rowPx,
     getItemKey: (index) => jobs[index]?.id ?? index,
-    overscan: 8,
+    overscan: 4,
   });
   const ids = useMemo(() => jobs.map((one) => one.id), [jobs]);
   const { chosen, moves } = useListKeys(ids, () => Math.ceil((rows.scrollOffset ?? 0) / rowPx));
@@ -69,11 +69,10 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
           <div className={classes["head"]} role="row" aria-rowindex={1}>
             <div role="columnheader">
               {picked && (
-                <Checkbox
-                  size="xs"
-                  aria-label="select all that are listed"
-                  checked={isAll}
-                  indeterminate={!isAll && picked.size > 0}
+                <Tick
+                  label="select all that are listed"
+                  isOn={isAll}
+                  isMixed={!isAll && picked.size > 0}
                   onChange={onPickAll}
                 />
               )}
