@@ -10,7 +10,7 @@ from lab_site import LabSite, lab_site
 from oidc_engine import CLIENT_ID, CLIENT_SECRET, OidcEngine, oidc_engine
 
 # Nothing here is in a hurry: a busy computer is no finding.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 90_000
 COMPANY = "Example's own"
 
 
