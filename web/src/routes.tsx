@@ -4,12 +4,14 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
+  Link,
   redirect,
   useNavigate,
 } from "@tanstack/react-router";
+import { Anchor, Center } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { ErrorNote } from "@/parts/ErrorNote";
-import { Empty } from "@/parts/Empty";
+import { Page } from "@/parts/Page";
 import { basepath } from "@/place";
 import { rememberScroll } from "@/scrolling";
 import { token } from "@/session/token";
@@ -19,8 +21,20 @@ import { Shell } from "@/shell/Shell";
 const root = createRootRoute({
   validateSearch: (search: Record<string, unknown>) => search as Search,
   errorComponent: ({ error }) => <ErrorNote error={error} onRetry={() => location.reload()} />,
-  notFoundComponent: () => <Empty title="There is no such page here" />,
+  notFoundComponent: NoPage,
 });
+
+function NoPage() {
+  return (
+    <Center component="main" mih="100vh" p="md">
+      <Page title="There is no such page">
+        <Anchor component={Link} to="/">
+          To the overview
+        </Anchor>
+      </Page>
+    </Center>
+  );
+}
 
 const SignInPage = lazy(() => import("@/session/SignInPage"));
 

@@ -35,8 +35,12 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
-    // The very element that scrolls takes the focus, so that keys scroll it.
-    TableScrollContainer: TableScrollContainer.extend({ defaultProps: { type: "native" } }),
+    // The very element that scrolls takes the focus, so that keys scroll it. What is only heard stays inside of it: else
+    // the whole page could be scrolled sideways.
+    TableScrollContainer: TableScrollContainer.extend({
+      defaultProps: { type: "native" },
+      styles: { scrollContainer: { position: "relative" } },
+    }),
     Modal: Modal.extend({
       defaultProps: { closeButtonProps: { "aria-label": "close" }, attributes: { header: { role: "presentation" } } },
     }),

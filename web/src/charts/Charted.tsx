@@ -11,12 +11,12 @@ export function Charted({ label, behind, children }: { label: string; behind: Be
   const [isTable, setIsTable] = useState(false);
   return (
     <figure aria-label={label} style={{ margin: 0, minWidth: 0 }}>
-      <Group justify="flex-end">
+      {isTable ? <BehindTable label={label} behind={behind} /> : children}
+      <Group justify="flex-end" mt={4}>
         <Button size="compact-xs" variant="subtle" aria-pressed={isTable} onClick={() => setIsTable(!isTable)}>
           {isTable ? "show the chart" : "show as a table"}
         </Button>
       </Group>
-      {isTable ? <BehindTable label={label} behind={behind} /> : children}
     </figure>
   );
 }

@@ -28,6 +28,8 @@ export interface LineChartProps {
   height?: number;
   write?: (value: number | null | undefined) => string;
   isLogarithmic?: boolean;
+  /** Round figures of it are powers of two: bytes. */
+  isBinary?: boolean;
   marks?: Mark[];
 }
 

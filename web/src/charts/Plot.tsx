@@ -4,6 +4,9 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { LineChartProps, Mark } from "@/charts/LineChart";
+import { timeWords } from "@/charts/ticks";
+import "@/charts/Plot.css";
+import { count, localTime } from "@/parts/words";
 
 const PALETTE = 6;
 
@@ -20,7 +23,7 @@ function faded(rgb: string, share: number): string {
   return share === 1 ? rgb : rgb.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
 }
 
-/** Dashed lines from top to bottom, each with a word. */
+/** Dashed lines from top to bottom, each with a word on the side where there is room. */
 function drawMarks(marks: Mark[], ink: string) {
   return (chart: uPlot) => {
     const { ctx, bbox } = chart;
@@ -34,14 +37,29 @@ function drawMarks(marks: Mark[], ink: string) {
       ctx.moveTo(at, bbox.top);
       ctx.lineTo(at, bbox.top + bbox.height);
       ctx.stroke();
-      ctx.fillText(label, at + 4, bbox.top + 12);
+      const isLeft = at < bbox.left + bbox.width / 2;
+      ctx.textAlign = isLeft ? "left" : "right";
+      ctx.fillText(label, at + (isLeft ? 6 : -6), bbox.top + 12);
     }
     ctx.restore();
   };
 }
 
+/** As wide as the longest figure beside it. */
+function sideWidth(chart: uPlot, words: string[] | null): number {
+  const longest = Math.max(0, ...(words ?? []).map((word) => chart.ctx.measureText(word ?? "").width));
+  return Math.ceil(longest / devicePixelRatio) + 20;
+}
+
+/** While nobody points at anything, the newest figures are read out. */
+function newest(chart: uPlot) {
+  if ((chart.cursor.left ?? -1) < 0) chart.setLegend({ idx: chart.data[0].length - 1 }, false);
+}
+
+const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
+
 function optionsOf(
-  { lines, isTime, height = 220, write, isLogarithmic, marks = [] }: LineChartProps,
+  { lines, isTime, height = 220, write, isLogarithmic, isBinary, marks = [] }: LineChartProps,
   width: number,
 ): uPlot.Options {
   const ink = colour("--dim");
@@ -52,10 +70,21 @@ function optionsOf(
     height,
     scales: { x: { time: isTime === true }, y: { distr: isLogarithmic ? 3 : 1 } },
     cursor: { drag: { x: true, y: false } },
-    hooks: { draw: [drawMarks(marks, ink)] },
-    axes: [axis, { ...axis, size: 64, ...(write && { values: (_, ticks) => ticks.map((tick) => write(tick)) }) }],
+    hooks: { draw: [drawMarks(marks, ink)], ready: [newest], setData: [newest], setCursor: [newest] },
+    axes: [
+      { ...axis, ...(isTime && { values: (_, ticks, __, ___, step) => timeWords(ticks, step) }) },
+      {
+        ...axis,
+        size: sideWidth,
+        ...(isBinary && { incrs: POWERS }),
+        ...(write && { values: (_, ticks) => ticks.map((tick) => write(tick)) }),
+      },
+    ],
     series: [
-      {},
+      {
+        label: isTime ? "time" : "step",
+        value: (_, at) => (at === null ? "–" : isTime ? localTime(new Date(at * 1000)) : count(at)),
+      },
       ...lines.map((line, at) => ({
         label: line.name,
         stroke: faded(colour(`--series-${line.series ?? (at % PALETTE) + 1}`), line.isFaint ? 0.3 : 1),
@@ -82,6 +111,7 @@ export default function Plot(props: LineChartProps) {
     props.isTime,
     props.height,
     props.isLogarithmic,
+    props.isBinary,
     scheme,
   ]);
   useEffect(() => {

@@ -11,3 +11,30 @@ function roundUp(value: number): number {
   const round = [1, 2, 2.5, 5, 10].find((one) => one * power >= value * (1 - 1e-9)) ?? 10;
   return round * power;
 }
+
+const DAY_S = 86_400;
+
+/** Moments on an axis (seconds since 1970), as short as they can be where they stand `step` seconds apart; a day is said
+ * where it begins, and at the first. */
+export function timeWords(moments: number[], step: number): string[] {
+  const days = moments.map((at) => dayOf(new Date(at * 1000)));
+  return moments.map((at, index) => {
+    if (step >= DAY_S) return days[index] ?? "";
+    const time = timeOf(new Date(at * 1000), step < 60);
+    return days[index] === days[index - 1] ? time : `${time}\n${days[index]}`;
+  });
+}
+
+function dayOf(at: Date): string {
+  return at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}
+
+function timeOf(at: Date, hasSeconds: boolean): string {
+  const two = "2-digit";
+  return at.toLocaleTimeString(undefined, {
+    hour: two,
+    minute: two,
+    ...(hasSeconds ? { second: two } : {}),
+    hourCycle: "h23",
+  });
+}

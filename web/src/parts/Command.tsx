@@ -4,7 +4,7 @@ import { CheckIcon, CopyIcon } from "@/parts/icons";
 
 export function Command({ line }: { line: string }) {
   return (
-    <Group gap={4} wrap="nowrap" maw="100%">
+    <Group gap={4} wrap="nowrap" miw={0} maw="100%">
       <Code tabIndex={0} style={{ overflowX: "auto", whiteSpace: "nowrap" }} aria-label={`command: ${line}`}>
         {line}
       </Code>

@@ -17,15 +17,21 @@ export function Page({ title, about, actions, children }: Props) {
   return (
     <Stack gap="md">
       <Group justify="space-between" align="flex-start" gap="xs">
-        <div>
-          <Title order={1}>{title}</Title>
+        <div style={{ minWidth: 0 }}>
+          <Title order={1} style={{ overflowWrap: "anywhere" }}>
+            {title}
+          </Title>
           {about && (
             <Text size="sm" className="dim" component="div">
               {about}
             </Text>
           )}
         </div>
-        {actions && <Group gap="xs">{actions}</Group>}
+        {actions && (
+          <Group gap="xs" maw="100%">
+            {actions}
+          </Group>
+        )}
       </Group>
       {children}
     </Stack>

@@ -73,7 +73,9 @@ function Forecast({ budget, at }: { budget: Budget; at: string }) {
     <Text size="sm" component="div">
       <Told at={`${at}.per_hour_usd`} value={budget.per_hour_usd} write={rate} /> now
       {jobs.length > 0 && ` for ${jobs.length === 1 ? "one job" : `${jobs.length} jobs`}`};{" "}
-      {runs_out_at ? (
+      {budget.left_microusd <= 0 ? (
+        <strong>nothing is left</strong>
+      ) : runs_out_at ? (
         <strong>
           at that rate it runs out <When at={runs_out_at} />
         </strong>

@@ -10,10 +10,10 @@ const FIGURES = ["$/h", "total"];
 export function CompareTable({ rows }: { rows: Quoted[] }) {
   return (
     <Table.ScrollContainer
-      minWidth={1100}
+      minWidth={1060}
       scrollAreaProps={{ viewportProps: { tabIndex: 0, "aria-label": "providers side by side" } }}
     >
-      <Table verticalSpacing={5} horizontalSpacing="xs" highlightOnHover fz="sm" style={{ whiteSpace: "nowrap" }}>
+      <Table verticalSpacing={5} horizontalSpacing={8} highlightOnHover fz="sm" style={{ whiteSpace: "nowrap" }}>
         <Table.Thead>
           <Table.Tr>
             {["provider", "market", "GPUs", "machines", "where"].map((name) => (

@@ -1,5 +1,5 @@
 /** What was spent, on what, and what it will come to. Every figure is the API's: nothing is added up here. */
-import { Alert, SimpleGrid } from "@mantine/core";
+import { Alert } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -62,9 +62,7 @@ export default function CostsPage() {
               }
             </Loaded>
           </Panel>
-          <SimpleGrid cols={{ base: 1, lg: 2 }}>
-            <Savings asked={asked} />
-          </SimpleGrid>
+          <Savings asked={asked} />
           <Accuracy asked={asked} />
         </>
       )}

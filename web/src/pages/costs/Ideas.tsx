@@ -28,7 +28,7 @@ export function Ideas({ available, answer }: { available: Available; answer: str
 
 function IdeaTable({ ideas, answer }: { ideas: Available["ideas"]; answer: string }) {
   return (
-    <Table.ScrollContainer minWidth={520} tabIndex={0} role="region" aria-label="could be saved" data-answer={answer}>
+    <Table.ScrollContainer minWidth={600} tabIndex={0} role="region" aria-label="could be saved" data-answer={answer}>
       <Table verticalSpacing={6}>
         <Table.Thead>
           <Table.Tr>
@@ -47,7 +47,7 @@ function IdeaTable({ ideas, answer }: { ideas: Available["ideas"]; answer: strin
         <Table.Tbody>
           {ideas.map((idea, at) => (
             <Table.Tr key={at}>
-              <Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
                 <Anchor component={Link} to={`/jobs/${idea.job_id}`} size="sm">
                   {idea.job_name}
                 </Anchor>

@@ -11,13 +11,13 @@ import { Panel } from "@/parts/Panel";
 import { Told } from "@/parts/Told";
 import { count, usd } from "@/parts/words";
 
-export function OverTime({ asked }: { asked: Asked }) {
+export function OverTime({ asked, title }: { asked: Asked; title?: string }) {
   const { by, step } = asked;
   const both = `${step},${by}`;
   const asking = reportQuery(asked, both);
   const query = useQuery(asking);
   return (
-    <Panel title={`Per ${step}`} aside={<Command line={commandOf("costs", both, asked)} />}>
+    <Panel title={title ?? `Per ${step}`} aside={<Command line={commandOf("costs", both, asked)} />}>
       <Loaded query={query} lines={8}>
         {({ rows, from_at, to_at, at, left_out }) => {
           const until = new Date(Math.min(Date.parse(to_at), Date.parse(at)));

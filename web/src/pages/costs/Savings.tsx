@@ -1,5 +1,5 @@
 /** What was saved, which the ledger knows, and apart from it what could be, which is estimated. They are never added up. */
-import { Table, Text } from "@mantine/core";
+import { Grid, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Shape } from "@/api/client";
 import { Ideas } from "@/pages/costs/Ideas";
@@ -15,22 +15,26 @@ export function Savings({ asked }: { asked: Asked }) {
   const asking = savingsQuery(asked);
   const query = useQuery(asking);
   return (
-    <>
-      <Panel title="Saved" aside={<Command line={commandOf("savings", "market", asked)} />}>
-        <Text size="sm" className="dim">
-          Against the price on demand of the same machines when they were bought.
-        </Text>
-        <Loaded query={query}>{(report) => <Realised report={report} answer={asking.answer} />}</Loaded>
-      </Panel>
-      <Panel title="Could be saved">
-        <Text size="sm" className="dim">
-          The planner’s estimates for what runs or waits now, whatever the period. Of one job take one.
-        </Text>
-        <Loaded query={query}>
-          {({ available }) => available && <Ideas available={available} answer={asking.answer} />}
-        </Loaded>
-      </Panel>
-    </>
+    <Grid>
+      <Grid.Col span={{ base: 12, lg: 5 }}>
+        <Panel title="Saved" aside={<Command line={commandOf("savings", "market", asked)} />}>
+          <Text size="sm" className="dim">
+            Against the price on demand of the same machines when they were bought.
+          </Text>
+          <Loaded query={query}>{(report) => <Realised report={report} answer={asking.answer} />}</Loaded>
+        </Panel>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, lg: 7 }}>
+        <Panel title="Could be saved">
+          <Text size="sm" className="dim">
+            The planner’s estimates for what runs or waits now, whatever the period. Of one job take one.
+          </Text>
+          <Loaded query={query}>
+            {({ available }) => available && <Ideas available={available} answer={asking.answer} />}
+          </Loaded>
+        </Panel>
+      </Grid.Col>
+    </Grid>
   );
 }
 

@@ -15,7 +15,7 @@ export function JobLine({ job, status, live }: { job: Job; status: JobStatus | u
   return (
     <Group gap="xs" mt={4}>
       <StateBadge state={stateOf(job)} />
-      {health && health !== "unknown" && <StateBadge state={health} />}
+      {health && health !== "unknown" && <StateBadge state={health === "ok" ? "healthy" : health} />}
       <ConnectionBadge connection={live.connection} />
       <Text size="sm" className="dim" component="div" data-answer={answerOf(job.id)}>
         {[job.user_id, job.team, job.project].filter(Boolean).join(" / ")} · {job.job_type}, {job.framework} ·{" "}
@@ -45,11 +45,19 @@ export function JobReason({ job }: { job: Job }) {
   return (
     <Alert color={isBad ? "red" : "blue"} variant="light" py="xs" role="status">
       <Text size="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }} data-answer={answerOf(job.id)}>
-        <Told at="reason" value={job.reason} />
+        <Told at="reason" value={job.reason} write={inLines} />
       </Text>
     </Alert>
   );
 }
+
+/** What a program said last stands as it was written, line by line. */
+export function inLines(reason: string): string {
+  const [why = "", said] = reason.split(LAST_LINES);
+  return said === undefined ? reason : `${why}${LAST_LINES.trimEnd()}\n${said.replaceAll(" | ", "\n")}`;
+}
+
+const LAST_LINES = "; last lines: ";
 
 /** Where it came from, and what it belongs to. */
 export function JobLinks({ job }: { job: Job }) {

@@ -4,6 +4,7 @@ import { NativeSelect, Tabs } from "@mantine/core";
 import { lazy, Suspense, type ComponentType } from "react";
 import { Waiting } from "@/parts/Loaded";
 import { useAddress } from "@/parts/address";
+import { TabStrip } from "@/parts/TabStrip";
 import type { LiveJob } from "@/pages/job/live/live-job";
 import LogTab from "@/pages/job/log/LogTab";
 import { useTasks, type Job } from "@/pages/job/queries";
@@ -38,14 +39,14 @@ export function JobTabs({ stream, ...props }: Props) {
   const Part = PARTS[tab];
   return (
     <Tabs value={tab} onChange={(to) => goTo({ tab: to === "log" ? undefined : (to ?? undefined) })}>
-      <Tabs.List style={{ flexWrap: "nowrap", overflowX: "auto", overflowY: "hidden" }}>
+      <TabStrip value={tab}>
         {names.map((name) => (
-          <Tabs.Tab key={name} value={name} style={{ flex: "none" }}>
+          <Tabs.Tab key={name} value={name}>
             {name.charAt(0).toUpperCase() + name.slice(1)}
           </Tabs.Tab>
         ))}
         {hasTasks && <TaskChoice {...props} onChange={(task) => goTo({ task: task ? String(task) : undefined })} />}
-      </Tabs.List>
+      </TabStrip>
       <Tabs.Panel value={tab} pt="sm">
         <Suspense fallback={<Waiting lines={4} />}>
           {Part ? <Part {...props} /> : <LogTab key={props.task} job={stream} isOver={props.isOver} />}

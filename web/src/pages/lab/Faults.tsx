@@ -73,7 +73,7 @@ function Line({ rule, does, children }: { rule: Fault; does: string | undefined;
         </Text>
       </Table.Td>
       <Table.Td>{faultWords(rule)}</Table.Td>
-      <Table.Td className="number">
+      <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
         {count(rule.struck)} of {count(rule.asked)}
       </Table.Td>
       <Table.Td>{children}</Table.Td>

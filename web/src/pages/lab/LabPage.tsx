@@ -1,5 +1,5 @@
 /** The Lab that this server buys in: a cloud on this computer, to look at and to break. */
-import { Badge, SimpleGrid, Stack } from "@mantine/core";
+import { Badge, Grid, Stack } from "@mantine/core";
 import { Loaded } from "@/parts/Loaded";
 import { Page } from "@/parts/Page";
 import { Bill } from "@/pages/lab/Bill";
@@ -34,10 +34,14 @@ export default function LabPage() {
               <Summary lab={status.lab} askedAt={query.dataUpdatedAt} />
               <Regions lab={status.lab} />
               <Machines lab={status.lab} />
-              <SimpleGrid cols={{ base: 1, lg: 2 }}>
-                <Faults />
-                <Notes />
-              </SimpleGrid>
+              <Grid>
+                <Grid.Col span={{ base: 12, lg: 5 }}>
+                  <Faults />
+                </Grid.Col>
+                <Grid.Col span={{ base: 12, lg: 7 }}>
+                  <Notes />
+                </Grid.Col>
+              </Grid>
               <Bill />
             </Stack>
           )

@@ -30,7 +30,7 @@ export function Notes() {
             <Rows
               label="Events of the Lab"
               columns={["Lab time", "What", "Whom", "Note"]}
-              minWidth={460}
+              minWidth={620}
               maxHeight={360}
             >
               {items.toReversed().map((note) => (
@@ -43,7 +43,9 @@ export function Notes() {
                       {note.what}
                     </Badge>
                   </Table.Td>
-                  <Table.Td className="mono">{note.subject}</Table.Td>
+                  <Table.Td className="mono" style={{ whiteSpace: "nowrap" }}>
+                    {note.subject}
+                  </Table.Td>
                   <Table.Td>{note.note}</Table.Td>
                 </Table.Tr>
               ))}

@@ -76,6 +76,27 @@ export function Queue({ jobs }: { jobs: Brief[] }) {
   );
 }
 
+/** What is over, how it ended, and what it came to. */
+export function Ended({ jobs }: { jobs: Brief[] }) {
+  return (
+    <Stack gap="xs" component="ul" p={0} m={0} style={{ listStyle: "none" }}>
+      {jobs.map((job) => (
+        <li key={job.id}>
+          <Group justify="space-between" wrap="nowrap" gap="xs">
+            <JobLink id={job.id}>{job.name}</JobLink>
+            <Group gap="xs" wrap="nowrap">
+              <Text size="xs" className="number">
+                {usd(job.cost_usd)}
+              </Text>
+              <StateBadge state={job.status} />
+            </Group>
+          </Group>
+        </li>
+      ))}
+    </Stack>
+  );
+}
+
 export function Attention({ found }: { found: Concern[] }) {
   return (
     <Stack gap="sm" component="ul" p={0} m={0} style={{ listStyle: "none" }}>

@@ -1,5 +1,5 @@
 /** How prices went: every change that was recorded, as lines and as a table. */
-import { Group, SegmentedControl, Stack, Table, Text } from "@mantine/core";
+import { Button, Group, SegmentedControl, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { LineChart } from "@/charts/LineChart";
@@ -78,7 +78,24 @@ function Drawn({ changes, until }: { changes: Change[]; until: Date }) {
   );
 }
 
+const FEW_ROWS = 12;
+
 function SeriesTable({ series }: { series: Series[] }) {
+  const [isWhole, setIsWhole] = useState(false);
+  const shown = isWhole ? series : series.slice(0, FEW_ROWS);
+  return (
+    <>
+      <SeriesRows series={shown} />
+      {shown.length < series.length && (
+        <Button variant="subtle" size="compact-sm" w="max-content" onClick={() => setIsWhole(true)}>
+          Show all {count(series.length)}
+        </Button>
+      )}
+    </>
+  );
+}
+
+function SeriesRows({ series }: { series: Series[] }) {
   return (
     <Table.ScrollContainer minWidth={640} scrollAreaProps={{ viewportProps: { tabIndex: 0, "aria-label": "changes" } }}>
       <Table verticalSpacing={4}>

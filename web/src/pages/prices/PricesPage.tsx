@@ -7,6 +7,7 @@ import { ListTab } from "@/pages/prices/ListTab";
 import { OffersTab } from "@/pages/prices/OffersTab";
 import { SourcesTab } from "@/pages/prices/SourcesTab";
 import { Page } from "@/parts/Page";
+import { TabStrip } from "@/parts/TabStrip";
 
 const TABS = [
   { value: "offers", title: "Offers" },
@@ -27,20 +28,20 @@ export default function PricesPage() {
   return (
     <Page title="Prices" about="A price is a fact with a date and a source; old ones say so.">
       <Tabs value={tab} onChange={(next) => go({ ...search, tab: next ?? undefined }, false)} keepMounted={false}>
-        <Tabs.List mb="md">
+        <TabStrip value={tab}>
           {TABS.map(({ value, title }) => (
             <Tabs.Tab key={value} value={value}>
               {title}
             </Tabs.Tab>
           ))}
-        </Tabs.List>
-        <Tabs.Panel value="offers">
+        </TabStrip>
+        <Tabs.Panel pt="md" value="offers">
           <OffersTab filters={filters} onChange={change} />
         </Tabs.Panel>
-        <Tabs.Panel value="list">
+        <Tabs.Panel pt="md" value="list">
           <ListTab filters={filters} onChange={change} />
         </Tabs.Panel>
-        <Tabs.Panel value="history">
+        <Tabs.Panel pt="md" value="history">
           <HistoryTab
             filters={filters}
             span={search["span"] ?? ""}
@@ -48,7 +49,7 @@ export default function PricesPage() {
             onSpan={(span) => go({ ...search, span })}
           />
         </Tabs.Panel>
-        <Tabs.Panel value="sources">
+        <Tabs.Panel pt="md" value="sources">
           <SourcesTab />
         </Tabs.Panel>
       </Tabs>

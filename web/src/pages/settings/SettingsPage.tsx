@@ -2,6 +2,7 @@
 import { Tabs } from "@mantine/core";
 import { Page } from "@/parts/Page";
 import { useAddress } from "@/parts/address";
+import { TabStrip } from "@/parts/TabStrip";
 import { useMe } from "@/session/me";
 import { About } from "@/pages/settings/About";
 import { Audit } from "@/pages/settings/Audit";
@@ -36,13 +37,13 @@ export default function SettingsPage() {
         onChange={(name) => go({ tab: name ?? undefined, user: undefined, team: undefined, subject: undefined })}
         keepMounted={false}
       >
-        <Tabs.List aria-label="Parts of settings">
+        <TabStrip value={chosen} label="Parts of settings">
           {tabs.map((tab) => (
             <Tabs.Tab key={tab.name} value={tab.name}>
               {tab.title}
             </Tabs.Tab>
           ))}
-        </Tabs.List>
+        </TabStrip>
         <Tabs.Panel value={chosen} pt="md">
           <Part />
         </Tabs.Panel>

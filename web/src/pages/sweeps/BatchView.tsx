@@ -18,7 +18,7 @@ const COLUMNS = [
   { title: "First item", isNumber: true },
   { title: "Items", isNumber: true },
   { title: "Failed", isNumber: true },
-  { title: "Tries", isNumber: true },
+  { title: "Retries", isNumber: true },
   { title: "Took", isNumber: true },
   { title: "Output", isNumber: true },
   "Done",
@@ -33,7 +33,7 @@ export function BatchView({ job }: { job: JobView }) {
       {(page) => (
         <Stack gap="md">
           <Counts counts={page.counts} />
-          <Panel title="Shards" aside={<Command line={`crucible shards ${job.id}`} />}>
+          <Panel title="Shards" aside={<Command line={`crucible results ${job.id}`} />}>
             <Rows label="Shards" columns={COLUMNS} minWidth={720} maxHeight={520}>
               {page.items.map((shard) => (
                 <Table.Tr key={shard.number}>

@@ -61,7 +61,7 @@ function Heading({ attempt, at }: Placed) {
         Attempt <Told at={`${at}.number`} value={attempt.number} write={count} />
       </Text>
       <StateBadge state={attempt.outcome ?? attempt.phase} />
-      <Text size="sm" className="dim" component="span">
+      <Text size="sm" className="dim" component="span" lineClamp={2} style={{ overflowWrap: "anywhere" }}>
         <Target attempt={attempt} at={at} /> · began <When at={attempt.created_at} />
         {ran !== null && (
           <>
@@ -75,6 +75,7 @@ function Heading({ attempt, at }: Placed) {
             · from step <Told at={`${at}.resume_step`} value={attempt.resume_step} write={count} />
           </>
         )}
+        {attempt.outcome !== "succeeded" && attempt.reason && <> · {attempt.reason}</>}
       </Text>
     </Group>
   );

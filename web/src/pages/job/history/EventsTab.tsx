@@ -5,8 +5,9 @@ import { Loaded } from "@/parts/Loaded";
 import { useAddress } from "@/parts/address";
 import { StateBadge } from "@/parts/StateBadge";
 import { When } from "@/parts/When";
-import { plural } from "@/parts/words";
+import { count, plural } from "@/parts/words";
 import type { TabProps } from "@/pages/job/JobTabs";
+import { folded } from "@/pages/job/history/folding";
 import { useEvents } from "@/pages/job/queries";
 
 /** With `all=true` more is told of each. */
@@ -37,12 +38,13 @@ export default function EventsTab({ job, isOver }: TabProps) {
 }
 
 function Rows({ items, isFull }: { items: Event[]; isFull: boolean }) {
+  const shown = isFull ? items.map((event) => ({ event, saves: 0 })) : folded(items);
   return (
     <Table.ScrollContainer minWidth={600} mah="70vh" tabIndex={0} aria-label="events">
       <Table stickyHeader>
-        {items.length > MOST && (
+        {shown.length > MOST && (
           <Table.Caption>
-            the newest {MOST} of {plural(items.length, "event")}
+            the newest {MOST} of {plural(shown.length, "event")}
           </Table.Caption>
         )}
         <Table.Thead>
@@ -54,16 +56,16 @@ function Rows({ items, isFull }: { items: Event[]; isFull: boolean }) {
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {items.slice(0, MOST).map((one) => (
+          {shown.slice(0, MOST).map(({ event: one, saves }) => (
             <Table.Tr key={one.seq}>
               <Table.Td style={{ whiteSpace: "nowrap" }}>
                 <When at={one.at} exact />
               </Table.Td>
               {isFull && <Table.Td title={one.id}>{one.kind}</Table.Td>}
-              <Table.Td>
-                <What event={one} />
+              <Table.Td>{saves > 0 ? <StateBadge state="checkpointing" /> : <What event={one} />}</Table.Td>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>
+                {saves > 1 ? `${count(saves)} times, the last of them` : (one.reason ?? reasonOf(one))}
               </Table.Td>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{one.reason ?? reasonOf(one)}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>

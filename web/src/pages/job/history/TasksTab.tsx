@@ -4,7 +4,7 @@ import { Loaded } from "@/parts/Loaded";
 import { useAddress } from "@/parts/address";
 import { StateBadge } from "@/parts/StateBadge";
 import { When } from "@/parts/When";
-import { percent } from "@/parts/words";
+import { DASH, percent, significant } from "@/parts/words";
 import type { TabProps } from "@/pages/job/JobTabs";
 import { useTasks } from "@/pages/job/queries";
 
@@ -16,7 +16,7 @@ export default function TasksTab({ job, isOver }: TabProps) {
     <Stack gap="sm">
       <Loaded query={tasks} lines={6}>
         {({ items }) => (
-          <Table.ScrollContainer minWidth={760} mah="70vh" tabIndex={0} aria-label="tasks">
+          <Table.ScrollContainer minWidth={1000} mah="70vh" tabIndex={0} aria-label="tasks">
             <Table stickyHeader>
               <Table.Thead>
                 <Table.Tr>
@@ -28,7 +28,7 @@ export default function TasksTab({ job, isOver }: TabProps) {
               <Table.Tbody>
                 {items.map((one) => (
                   <Table.Tr key={one.index}>
-                    <Table.Td>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>
                       <Anchor
                         component="button"
                         size="sm"
@@ -41,11 +41,13 @@ export default function TasksTab({ job, isOver }: TabProps) {
                       <StateBadge state={one.verdict ?? one.phase} />
                     </Table.Td>
                     <Table.Td className="mono">{given(one.params)}</Table.Td>
-                    <Table.Td>{one.value ?? one.value_so_far ?? "–"}</Table.Td>
+                    <Table.Td>{significant(one.value ?? one.value_so_far)}</Table.Td>
                     <Table.Td>{percent(one.fraction)}</Table.Td>
                     <Table.Td>{one.attempts}</Table.Td>
-                    <Table.Td>{one.where ? `${one.where.provider} ${one.where.instance_type}` : "–"}</Table.Td>
-                    <Table.Td>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>
+                      {one.where ? `${one.where.provider} ${one.where.instance_type}` : DASH}
+                    </Table.Td>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>
                       <When at={one.started_at} />
                     </Table.Td>
                   </Table.Tr>
@@ -62,6 +64,11 @@ export default function TasksTab({ job, isOver }: TabProps) {
 
 function given(params: Record<string, unknown> | null): string {
   return Object.entries(params ?? {})
-    .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+    .map(([name, value]) => `${name}=${written(value)}`)
     .join(" ");
+}
+
+function written(value: unknown): string {
+  if (typeof value === "number") return significant(value);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -13,9 +13,11 @@ interface Props {
   place: Place;
   columns: number | null;
   hasTimes: boolean;
+  /** In place of lines, while there are none. */
+  note: string | null;
 }
 
-export function LogRows({ view, onBox, onEnd, place, columns, hasTimes }: Props) {
+export function LogRows({ view, onBox, onEnd, place, columns, hasTimes, note }: Props) {
   const scheme = useComputedColorScheme();
   const { first, end, top } = windowOf(view.length, place.top, place.height);
   const shown = Array.from({ length: Math.max(0, end - first) }, (_, at) => view.row(first + at));
@@ -47,6 +49,7 @@ export function LogRows({ view, onBox, onEnd, place, columns, hasTimes }: Props)
           ))}
         </div>
       </div>
+      {note && <p className={classes["note"]}>{note}</p>}
       {!place.isFollowing && (
         <Button className={classes["end"]} size="xs" onClick={onEnd}>
           ↓ Jump to the end

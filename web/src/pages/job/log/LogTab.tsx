@@ -36,6 +36,7 @@ export default function LogTab({ job, isOver }: { job: LiveJob; isOver: boolean 
         place={place}
         columns={columns}
         hasTimes={options.hasTimes}
+        note={job.log.length === 0 && job.log.past === "whole" ? "It has written nothing yet." : null}
       />
       <Command line={`crucible logs -f ${job.jobId}${job.task ? ` --task ${job.task}` : ""}`} />
     </Stack>

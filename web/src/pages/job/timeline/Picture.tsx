@@ -1,6 +1,6 @@
 import { Group, Text } from "@mantine/core";
 import { utcTime } from "@/parts/words";
-import { BAR_PX, LEFT_PX, type Bar, type Sign, type Symbol, type Timeline } from "@/pages/job/timeline/geometry";
+import { BAR_PX, leftOf, type Bar, type Sign, type Symbol, type Timeline } from "@/pages/job/timeline/geometry";
 import classes from "@/pages/job/timeline/Timeline.module.css";
 
 const MARKS: Record<Sign, { path: string; words: string }> = {
@@ -29,7 +29,7 @@ export function Picture({ drawn, width }: { drawn: Timeline; width: number }) {
           <line className={classes["grid"]} x1={0} x2={width} y1={lane.y + lane.height} y2={lane.y + lane.height} />
           <text className={classes["lane"]} x={0} y={lane.y + BAR_PX - 2}>
             <title>{lane.name}</title>
-            {shortened(lane.name)}
+            {shortened(lane.name, leftOf(width))}
           </text>
         </g>
       ))}
@@ -61,10 +61,10 @@ function Mark({ sign, y }: { sign: Symbol; y: number }) {
   );
 }
 
-const LETTER_PX = 7;
+const LETTER_PX = 6.7;
 
-function shortened(name: string): string {
-  const fit = Math.floor(LEFT_PX / LETTER_PX);
+function shortened(name: string, room: number): string {
+  const fit = Math.floor(room / LETTER_PX);
   return name.length > fit ? `${name.slice(0, fit - 1)}…` : name;
 }
 

@@ -13,6 +13,9 @@ import { answerOf, useAttemptsOf, useCheckpoints } from "@/pages/job/queries";
 import { timeline, type Attempt, type Life } from "@/pages/job/timeline/geometry";
 import { Legend, Picture } from "@/pages/job/timeline/Picture";
 
+/** Where there is less room, it is scrolled. */
+const LEAST_PX = 520;
+
 export default function TimelineTab({ job, task, isOver }: TabProps) {
   const now = useNow();
   const { ref, width } = useElementSize();
@@ -35,7 +38,7 @@ export default function TimelineTab({ job, task, isOver }: TabProps) {
           >
             <Legend />
             <div ref={ref} style={{ overflowX: "auto" }}>
-              <Picture drawn={timeline(life, Math.max(width, 640))} width={Math.max(width, 640)} />
+              <Picture drawn={timeline(life, Math.max(width, LEAST_PX))} width={Math.max(width, LEAST_PX)} />
             </div>
           </Charted>
         )}

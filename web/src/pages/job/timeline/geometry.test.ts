@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Shape } from "@/api/client";
-import { LEFT_PX, targetOf, timeline, WAITING, type Life } from "@/pages/job/timeline/geometry";
+import { leftOf, targetOf, timeline, WAITING, type Life } from "@/pages/job/timeline/geometry";
 
 const T0 = Date.parse("2026-11-18T07:00:00Z");
 const at = (seconds: number) => new Date(T0 + seconds * 1000).toISOString();
+const LEFT_PX = leftOf(1300);
 const WIDTH = LEFT_PX + 1000 + 16;
 
 function attempt(number: number, created: number, started: number | null, ended: number | null, more = {}) {

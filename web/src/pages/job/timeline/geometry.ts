@@ -52,12 +52,16 @@ export interface Life {
   checkpoints: { step: number; attempt_id: string | null; created_at: string }[];
 }
 
-export const LEFT_PX = 190;
 const RIGHT_PX = 16;
 export const BAR_PX = 18;
 const GAP_PX = 6;
 const AXIS_PX = 24;
 export const WAITING = "waiting";
+
+/** For the names of the lanes, of a picture so wide. */
+export function leftOf(width: number): number {
+  return Math.min(270, Math.max(130, Math.round(width * 0.23)));
+}
 
 const ms = (at: string) => Date.parse(at);
 
@@ -77,7 +81,8 @@ export function placeOf({ provider, region }: { provider: string; region: string
 export function timeline(life: Life, width: number): Timeline {
   const begin = ms(life.createdAt);
   const end = Math.max(begin + 1000, life.finishedAt === null ? life.now : ms(life.finishedAt));
-  const scale = (at: number) => LEFT_PX + ((at - begin) / (end - begin)) * Math.max(1, width - LEFT_PX - RIGHT_PX);
+  const left = leftOf(width);
+  const scale = (at: number) => left + ((at - begin) / (end - begin)) * Math.max(1, width - left - RIGHT_PX);
   const names = [...new Set([WAITING, ...life.attempts.map(targetOf)])];
   const spans = life.attempts.map((one) => ({
     one,
@@ -191,7 +196,7 @@ const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 const TICK_PX = 90;
 
 function ticksOf(begin: number, end: number, width: number): number[] {
-  const most = Math.max(2, (width - LEFT_PX) / TICK_PX);
+  const most = Math.max(2, (width - leftOf(width)) / TICK_PX);
   const step = (STEPS_S.find((each) => (end - begin) / 1000 / each <= most) ?? 2_592_000) * 1000;
   return Array.from({ length: Math.floor((end - begin) / step) + 1 }, (_, at) => begin + at * step);
 }
