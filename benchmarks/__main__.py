@@ -44,6 +44,7 @@ NAMES = (
     "orders",
     "recovery",
     "simulation",
+    "page",
     "install",
 )
 TRIES = 3
