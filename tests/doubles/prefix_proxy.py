@@ -1,5 +1,5 @@
 """A reverse proxy on loopback, as one stands before a server that has a path of its own: it takes the prefix away and
-passes on everything else as it came, WebSockets too. What was asked for outside the prefix is kept for a test to see."""
+passes on everything else as it came, WebSockets too. What was asked for outside the prefix is kept for tests."""
 
 import socket
 import socketserver
