@@ -39,7 +39,7 @@ TAKEN = "AWS took the spot machine back"
 TOLD = ("g4dn.xlarge", "g5.12xlarge", "g5.48xlarge", "g6.xlarge", "g6.12xlarge", "g6e.12xlarge", "p4d.24xlarge",
         "p5.48xlarge")  # fmt: skip
 # Looked at so seldom that days pass in seconds; machines of the past wait for nobody.
-UNHURRIED = timedelta(minutes=2)
+UNHURRIED = timedelta(minutes=5)
 
 
 def a_world(catalog: Catalog, regions: Sequence[str], until: datetime, hazard: float) -> World:

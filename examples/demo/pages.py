@@ -37,5 +37,4 @@ def pages(ids: Mapping[str, str]) -> dict[str, str]:
         **{f"alerts-{tab}": f"alerts?tab={tab}" for tab in ALERT_TABS},
         "lab": "lab",
         **{f"settings-{tab}": f"settings?tab={tab}" for tab in SETTINGS_TABS},
-        "nothing": "nowhere",
     }

@@ -62,7 +62,7 @@ POLICY = Policy(
     health=HealthLimits(every=timedelta(minutes=10)),
 )
 REPORTS_S, POLL_S = (280.0, 320.0), 600.0
-LEAST_NAP_S = 60.0
+LEAST_NAP_S = 120.0
 # Spot machines of these days are taken more often than the catalog says: there is something to see.
 HAZARD = 3.0
 # Of a workflow: nobody submits its steps.
@@ -107,7 +107,7 @@ class Past:
         since = self.until - timedelta(days=len(self.days))
         loop = asyncio.get_running_loop()
         self.clock = UnhurriedClock(wall=lambda: since, monotonic=loop.time)
-        self.ids = PastIds(self.clock)
+        self.ids, self.shipped = PastIds(self.clock), Shipped()
         runner = MemoryRunner(no_failpoint)
         create(runner.transaction)
         self.store: Store = SqlStore(runner, MemoryClaims(loop.time))
@@ -165,7 +165,7 @@ class Past:
             sampler=OptunaSampler(),
         )
         prices = [PastPrices(self.market.world, region, self.clock.now) for region in self.regions]
-        engine = Engine(context, FileBlobs(self.folder / "packages", inline=True), Shipped(), prices)
+        engine = Engine(context, FileBlobs(self.folder / "packages", inline=True), self.shipped, prices)
         await engine.start()
         self.engine = engine
         try:

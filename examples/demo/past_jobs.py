@@ -11,7 +11,7 @@ from examples.demo.pretending import NOT_A_NUMBER, Script
 
 SEED = 4
 BEGINS_H = 14.0  # of 24 hours: it is all over before the next begin
-SEARCH_TRIALS, FEW_TRIALS = 32, 8
+SEARCH_TRIALS, FEW_TRIALS = 24, 8
 SEARCH, WORKFLOW = "detr-search", "assistant-refresh"
 
 
@@ -65,7 +65,7 @@ KINDS = (
     Kind(name="nmt-de-en", users=("farid",), project=TRANSLATION, gpu="A10G", gpus=8, minutes=(90, 160),
          command="fairseq-train data-bin --arch transformer_big", loss=(9.4, 3.2)),
     Kind(name="nightly-bleu", users=("nightly-eval",), project=TRANSLATION, gpu="L4", gpus=1, minutes=(15, 30),
-         command="python evaluate.py --suite nightly", type="eval", is_spot=False, loss=(1.0, 0.8)),
+         command="python evaluate.py --suite nightly", is_spot=False, loss=(1.0, 0.8)),
 )  # fmt: skip
 
 

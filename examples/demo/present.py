@@ -21,8 +21,9 @@ from crucible.client.transport import Transport
 PATIENCE_S = 240.0
 LOOK_EVERY_S = 0.25
 NOTICE_S = 6.0
+A_CENT = 0.01
 # A share of its limit that a budget is shown at, and what must be left for machines that run on it.
-NEARLY, SOME_USD = 0.92, 10.0
+NEARLY, SOME_USD = 0.92, 45.0
 
 
 @dataclass
@@ -121,7 +122,8 @@ class Present:
             paused = self._id(jobs.PAUSED)
             self._until("the job that will be paused runs", lambda: self._status(paused) == "running")
             short = budgets["project", TRANSLATION]
-            self.admin.change_budget(short["id"], limit_usd=round(short["spent_usd"] + 0.05, 2))
+            now = self.admin.budget(short["id"])
+            self.admin.change_budget(now["id"], limit_usd=round(now["spent_usd"] + now["reserved_usd"] + A_CENT, 2))
             self._until("its budget has paused it", lambda: self.admin.job(paused).get("desired") == "hold")
 
     def _id(self, job: PresentJob) -> str:

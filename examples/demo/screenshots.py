@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,10 @@ SETTLED = "() => document.querySelector('h1') !== null && document.querySelector
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("build/screenshots"))
 @click.option("--only", default="*", help="Pages whose names are so: job-*, costs.")
+@click.option("--size", type=click.Choice(list(SIZES)), multiple=True, default=list(SIZES), show_default=True)
+@click.option("--theme", type=click.Choice(THEMES), multiple=True, default=THEMES, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=FOLDER, show_default=True)
-def main(out: Path, only: str, folder: Path) -> None:
+def main(out: Path, only: str, size: tuple[str, ...], theme: tuple[str, ...], folder: Path) -> None:
     """Look at every page of a demo."""
     out.mkdir(parents=True, exist_ok=True)
     with a_demo(folder.absolute()) as told, sync_playwright() as playwright:
@@ -43,11 +46,10 @@ def main(out: Path, only: str, folder: Path) -> None:
         wanted = {name: path for name, path in pages(told["jobs"]).items() if fnmatch(name, only)}
         path = CHROMIUM if Path(CHROMIUM).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        for theme in THEMES:
-            for size in SIZES:
-                print(f"{theme}, {size} px: {len(wanted)} pages", flush=True)
-                for name, page in looked_at(browser, told["url"], token, wanted, size, theme):
-                    page.screenshot(path=out / f"{name}-{size}-{theme}.png", full_page=True)
+        for scheme, width in product(theme, size):
+            print(f"{scheme}, {width} px: {len(wanted)} pages", flush=True)
+            for name, page in looked_at(browser, told["url"], token, wanted, width, scheme):
+                page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True)
         browser.close()
     print(f"they are in {out}")
 

@@ -30,7 +30,7 @@ from crucible.home import write_private
 from crucible.model.errors import PlatformError
 
 PORT = 8788  # where it is looked for first
-DAYS = 10
+DAYS = 8
 FOLDER = Path("build/demo")
 FILE = "demo.json"  # where it is, and what is in it: there while it is ready
 
