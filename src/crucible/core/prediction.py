@@ -44,7 +44,7 @@ def expected(spec: JobSpec, way: Candidate, table: OfferTable, shipped: SpeedBoo
         origin=hours.origin,
         book_hours=None if says_nothing else book_hours,
         estimated_hours_high=high_hours(way),
-        estimated_cost_high=way.cost_p90,
+        estimated_cost_high=high_cost(way),
         provider=first.target.provider,
     )
 
@@ -62,6 +62,13 @@ def high_hours(way: Candidate) -> float | None:
     if likely is None or way.p90_h is None:
         return likely
     return max(way.p90_h - way.start_s / 3600 - way.staging_h, likely)
+
+
+def high_cost(way: Candidate) -> MicroUsd | None:
+    """Nine of ten such jobs cost no more. What rarely happens and costs much may lift the mean above that."""
+    if way.cost is None or way.cost_p90 is None:
+        return way.cost_p90
+    return max(way.cost_p90, way.cost)
 
 
 def machines(count: int, provider: str, instance_type: str) -> str:

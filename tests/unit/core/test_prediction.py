@@ -90,6 +90,12 @@ def test_the_start_of_machines_is_no_part_of_the_hours() -> None:
     assert (row.origin, row.book_hours) == (Origin.RECKONED, pytest.approx(chosen.work_h))
 
 
+def test_the_upper_end_is_never_below_what_is_expected() -> None:
+    """A rare loss that costs much lifts the mean above what nine of ten such jobs cost."""
+    told = replace(way(), cost=MicroUsd(321_811), cost_p90=MicroUsd(320_488))
+    assert expected(SPEC, told, table(), book()).estimated_cost_high == 321_811
+
+
 def test_hours_of_the_book_are_those_without_telemetry() -> None:
     """Else a factor would be learnt from what the factor itself said."""
     slower = book().with_telemetry({("", "", "llm", "H100-SXM"): Factor(log(0.5), 0.5)})

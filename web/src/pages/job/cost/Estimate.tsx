@@ -21,7 +21,7 @@ export function Estimate({ job, costs }: { job: Job; costs: Costs }) {
             <Table.Tr>
               <Table.Th />
               <Table.Th className="number">cost</Table.Th>
-              <Table.Th className="number">time</Table.Th>
+              <Table.Th className="number">time of work</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody data-answer={answerOf(job.id)}>
@@ -49,7 +49,7 @@ function Predicted({ job: { prediction, cost } }: { job: Job }) {
   const lines = [
     ["estimated", "estimated_cost_usd", "estimated_hours"],
     ["nine of ten times at most", "estimated_cost_high_usd", "estimated_hours_high"],
-    [`actual, while ranks ran${goal(prediction.is_within_goal)}`, "actual_cost_usd", "actual_hours"],
+    [`actual, until it ended${goal(prediction.is_within_goal)}`, "actual_cost_usd", "actual_hours"],
   ] as const;
   return lines.map(([words, dollars, time]) => (
     <Line
