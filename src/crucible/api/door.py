@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -110,7 +111,7 @@ def guarded_route(door: Door) -> type[APIRoute]:
         def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
             super().__init__(path, endpoint, **options)
             (need,) = {required(method, path) for method in self.methods or ()}
-            self.app = _admitting(door, need, path, _direct(self) or self.app)
+            self.app = _admitting(door, need, path, _direct(self) or AsyncExitStackMiddleware(self.app))
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,14 +13,16 @@ from starlette.responses import Response
 from crucible.api.reply import json_reply
 from crucible.model.errors import Busy, InvariantBroken, NotFound, PlatformError, Unauthenticated
 
-# Words for what the framework itself refuses.
 _CODES = {404: "not_found", 405: "method_not_allowed", 408: "timeout", 413: "too_large"}
 
 
-def add_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(PlatformError, _on_platform_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid_request)
-    app.add_exception_handler(HTTPException, _on_http_error)
+def refusal(error: Exception, request: Request) -> Response | None:
+    """The answer to a request that ended so; None: that is our bug, and its words are not for the client."""
+    if isinstance(error, PlatformError) and not isinstance(error, InvariantBroken):
+        return error_reply(same_words(error, request.path_params))
+    if isinstance(error, RequestValidationError):
+        return invalid(error.errors())
+    return _unserved(error, request) if isinstance(error, HTTPException) else None
 
 
 def error_reply(error: PlatformError) -> Response:
@@ -52,13 +53,6 @@ def invalid(problems: Sequence[Mapping[str, Any]]) -> Response:
     return _reply(422, "invalid_request", message, details, {})
 
 
-async def _on_platform_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, PlatformError)
-    if isinstance(error, InvariantBroken):
-        raise error  # our bug: logged outside, and its words are not for the client
-    return error_reply(same_words(error, request.path_params))
-
-
 def same_words(error: PlatformError, path: Mapping[str, str]) -> PlatformError:
     """A foreign job and one that does not exist must not be told apart, whoever noticed."""
     if isinstance(error, NotFound) and not error.details and "job_id" in path:
@@ -66,13 +60,8 @@ def same_words(error: PlatformError, path: Mapping[str, str]) -> PlatformError:
     return error
 
 
-async def _on_invalid_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return invalid(error.errors())
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _unserved(error: HTTPException, request: Request) -> Response:
+    """What the framework itself refuses."""
     code = _CODES.get(error.status_code, "invalid_request")
     message = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}; see /v1/openapi.json"
     return _reply(error.status_code, code, message, {}, dict(error.headers or {}))

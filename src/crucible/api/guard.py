@@ -1,5 +1,5 @@
 """The outermost layer, around every request: a name for it, checks of Host and Origin, sizes before anything is read,
-headers that keep browsers from guessing, and the last net for our own bugs."""
+headers that keep browsers from guessing, words for what is refused, and the last net for our own bugs."""
 
 import asyncio
 import ipaddress
@@ -10,13 +10,14 @@ import secrets
 from collections.abc import Iterable
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crucible.api.access import SOCKET
 from crucible.api.deps import ApiSettings
 from crucible.api.door import ROUTE
-from crucible.api.errors import error_reply, internal_error
+from crucible.api.errors import error_reply, internal_error, refusal
 from crucible.api.request_meter import RequestMeter
 from crucible.api.shutdown import Shutdown
 from crucible.model.errors import Forbidden, PlatformError, TooLarge
@@ -92,7 +93,11 @@ class Guard:
         except asyncio.CancelledError:
             if not self._shutdown.is_stopping:
                 raise  # else: it was given its time, and whoever asked does not read the answer
-        except Exception:
+        except Exception as error:
+            refused = refusal(error, Request(scope)) if scope["type"] == "http" and not started else None
+            if refused is not None:
+                await refused(scope, receive, send_named)
+                return
             log.exception("request %s: %s %s failed", request_id, scope.get("method", "SOCKET"), _shown(scope["path"]))
             if started:
                 raise  # the server breaks the connection off, so that half an answer is not taken for a whole one

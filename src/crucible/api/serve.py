@@ -59,6 +59,7 @@ def _config(app: FastAPI) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # anybody can write them: an address is that of the connection
         backlog=2048,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_S,

@@ -46,9 +46,11 @@ def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not(strict:
     assert strict.call("GET", "/v1/version", "bob").status == 429
     agent.report("and here")
 
-    # What needs no token has a limit of its own.
+    # What needs no token has a limit of its own, and nobody is somewhere else because they say so.
     assert strict.call("GET", "/healthz", None).status == 200
     until_refused(strict, None, "/healthz")
+    for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
+        assert strict.call("GET", "/healthz", None, headers={name: "203.0.113.7"}).status == 429
     agent.report("and done", state="exited", exit_code=0)
 
 
