@@ -164,14 +164,8 @@ async def _events(
     store: Store, job: Job, after: int, limit: int, everything: bool
 ) -> tuple[Sequence[LoggedEvent], bool]:
     """Up to `limit` events, and whether there may be more."""
-    found: list[LoggedEvent] = []
-    while len(found) < limit:
-        batch = await store.events(job.id, after=after, limit=1000)
-        if not batch:
-            return found, False
-        found += [one for one in batch if everything or one.to_status is not None]
-        after = batch[-1].seq
-    return found[:limit], True
+    found = await (store.events if everything else store.statuses)(job.id, after=after, limit=limit)
+    return found, len(found) == limit
 
 
 def _ms(at: datetime | None) -> int | None:

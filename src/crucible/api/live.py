@@ -1,13 +1,14 @@
 """A job as it happens, over a WebSocket: status, progress, metrics, log lines, cost, health, and an end.
 
 Every message carries a cursor; whoever comes back with the last one misses nothing and gets nothing twice. Each client
-is served at its own pace from the store and the streams: nothing is queued for it, so a slow one only lags. It sends
-nothing but what it was asked for and takes no messages."""
+is served at its own pace from the store and the streams: nothing is queued for it, so a slow one only lags. Those who
+keep up hear the same, which is read and written down once for all of them. It sends nothing but what it was asked for
+and takes no messages."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -16,8 +17,8 @@ from crucible.api import views
 from crucible.api.deps import Deps
 from crucible.api.door import principal
 from crucible.api.history import task_of
+from crucible.api.pieces import Cursor, PieceReader, Place, written
 from crucible.api.pulse import Pulse, Seen
-from crucible.api.reply import encoded
 from crucible.api.request_meter import RequestMeter
 from crucible.api.routing import job_id_of, number_in
 from crucible.api.shutdown import Shutdown
@@ -26,10 +27,9 @@ from crucible.model.errors import InvalidRequest, PlatformError
 from crucible.model.health import Health
 from crucible.model.ids import TaskId
 from crucible.model.job import Job
-from crucible.ports.store import LoggedEvent
+from crucible.ports.store import LoggedEvent, Store
 from crucible.ports.trials import JobProgress
 
-PIECE_BYTES = 64 << 10
 PROTOCOL = "crucible.v1"
 # Whoever takes nothing for so long may come back with its cursor.
 SEND_LIMIT_S = 60.0
@@ -39,23 +39,12 @@ GOING_AWAY, FAILED = 1001, 1011
 _CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})-(\d{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a client has read: the last event, and offsets into the two streams."""
-
-    event: int = 0
-    log: int = 0
-    metrics: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.event}-{self.log}-{self.metrics}"
-
-
 class LiveRoutes:
     def __init__(self, deps: Deps, pulse: Pulse, shutdown: Shutdown, requests: RequestMeter) -> None:
         self._deps = deps
         self._requests = requests
         self._pulse = pulse
+        self._pieces = PieceReader(deps.streams)
         self._shutdown = shutdown
 
     async def stream(self, socket: WebSocket) -> None:
@@ -68,7 +57,8 @@ class LiveRoutes:
         await socket.accept(subprotocol=_subprotocol(socket))
         watch = asyncio.ensure_future(_gone(socket))
         try:
-            telling = Telling(self._deps, task_id, cursor, with_points=query.get("metrics") != "false")
+            with_points = query.get("metrics") != "false"
+            telling = Telling(self._deps.store, self._pieces, task_id, cursor, with_points=with_points)
             await self._send(socket, watch, telling, job)
         finally:
             watch.cancel()
@@ -77,14 +67,15 @@ class LiveRoutes:
         try:
             while not watch.done() and not self._shutdown.is_stopping:
                 seen = await self._pulse.look(job.id)
-                async for message in telling.news(seen):
-                    text = encoded({**message, "cursor": str(telling.cursor)}).decode()
+                async for text in telling.news(seen):
                     await self._deps.clock.wait_for(socket.send_text(text), SEND_LIMIT_S)
                 if telling.is_over:
                     await socket.close()
                     return
                 if telling.is_up_to_date:
                     await self._pulse.wait(seen)
+                else:
+                    await self._deps.clock.sleep(0)  # a socket with room takes it at once: others are to have a turn
             if not watch.done():
                 await socket.close(GOING_AWAY, "the server is stopping; come back with your cursor")
         except WebSocketDisconnect:
@@ -98,8 +89,11 @@ class LiveRoutes:
 class Telling:
     """What one client has been told, and what it has not."""
 
-    def __init__(self, deps: Deps, task_id: TaskId, cursor: Cursor, *, with_points: bool = True) -> None:
-        self._deps = deps
+    def __init__(
+        self, store: Store, pieces: PieceReader, task_id: TaskId, cursor: Cursor, *, with_points: bool = True
+    ) -> None:
+        self._store = store
+        self._pieces = pieces
         self._with_points = with_points  # who draws charts asks for those, and not for every point
         self._task_id = task_id
         self.cursor = cursor
@@ -111,17 +105,28 @@ class Telling:
         self._cost: Mapping[str, Any] | None = None
         self._health: Mapping[str, Any] | None = health_view(None)  # told when it is known
 
-    async def news(self, seen: Seen) -> AsyncIterator[dict[str, Any]]:
-        """Each message moves the cursor past itself. At most one piece of each stream: others' news must not wait."""
+    async def news(self, seen: Seen) -> AsyncIterator[str]:
+        """Messages, each of which moves the cursor past itself. At most one piece of each stream: others' news must not
+        wait."""
         job = seen.job
         if job.version != self._version:
             async for message in self._statuses(job):
-                yield message
+                yield written(message, self.cursor)
             self._version = job.version
+        for message in self._figures(seen):
+            yield written(message, self.cursor)
+        for text in await self._next(seen):
+            yield text
+        if job.status.is_terminal and self.is_up_to_date:
+            self.is_over = True
+            yield written({"type": "end", "status": job.status, "reason": job.reason}, self.cursor)
+
+    def _figures(self, seen: Seen) -> Iterator[dict[str, Any]]:
+        """What has changed of them."""
         if seen.progress and seen.progress != self._progress:
             self._progress = seen.progress
             yield {"type": "progress", **(views.progress_view(seen.progress) or {})}
-        cost = views.cost(job, seen.cost)
+        cost = views.cost(seen.job, seen.cost)
         if cost != self._cost:
             self._cost = cost
             yield {"type": "cost", **cost}
@@ -129,19 +134,13 @@ class Telling:
         if health != self._health:
             self._health = health
             yield {"type": "health", **health}
-        async for message in self._pieces():
-            yield message
-        if job.status.is_terminal and self.is_up_to_date:
-            self.is_over = True
-            yield {"type": "end", "status": job.status, "reason": job.reason}
 
     async def _statuses(self, job: Job) -> AsyncIterator[dict[str, Any]]:
         """Every change since the cursor, then the present state if the last change does not say it all."""
-        while batch := await self._deps.store.events(job.id, after=self.cursor.event, limit=1000):
+        while batch := await self._store.statuses(job.id, after=self.cursor.event, limit=1000):
             for event in batch:
                 self.cursor = replace(self.cursor, event=event.seq)
-                if event.to_status is not None:
-                    yield self._status(job, event)
+                yield self._status(job, event)
         state = (job.status, job.desired, job.reason)
         if state != self._state:
             self._state = state
@@ -159,19 +158,11 @@ class Telling:
             "at": event.at,
         }
 
-    async def _pieces(self) -> AsyncIterator[dict[str, Any]]:
-        has_all_points = True
-        if self._with_points:
-            points = await self._deps.streams.read_metrics(self._task_id, self.cursor.metrics, PIECE_BYTES)
-            self.cursor = replace(self.cursor, metrics=points.next_offset)
-            has_all_points = points.is_end
-            if points.points:
-                yield {"type": "metrics", "points": [views.metric(point, point.values) for point in points.points]}
-        lines = await self._deps.streams.read_log(self._task_id, self.cursor.log, PIECE_BYTES)
-        self.cursor = replace(self.cursor, log=lines.next_offset)
-        if lines.lines:
-            yield {"type": "log", "lines": [views.log_line(line) for line in lines.lines]}
-        self.is_up_to_date = has_all_points and lines.is_end
+    async def _next(self, seen: Seen) -> Sequence[str]:
+        place = Place(self._task_id, self.cursor, self._with_points)
+        found = await self._pieces.next(seen, place, is_behind=not self.is_up_to_date)
+        self.cursor, self.is_up_to_date = found.cursor, found.is_all
+        return found.texts
 
 
 def health_view(seen: Seen | None) -> dict[str, Any]:

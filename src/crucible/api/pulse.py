@@ -1,10 +1,12 @@
-"""What followers of a job need to know of it, read once per piece of news however many follow. A follower of a job on
-another server hears no news here, so what is known is looked at again after a moment."""
+"""What followers of a job need to know of it, read once per piece of news however many follow; so is what those who are
+at the same place of its streams hear next. A follower of a job on another server hears no news here, so what is known
+is looked at again after a moment."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from crucible.engine.hub import Hub
 from crucible.engine.spending import so_far_of
@@ -21,6 +23,8 @@ LOOK_AGAIN_S = 2.0
 # Money moves by the second; a job that talks all the time is not added up for each of its lines.
 ADD_UP_AGAIN_S = 1.0
 REMEMBERED = 1024
+# Of one look: those who follow are at the same place, and who catches up is at a place of its own.
+MOST_SHARED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,12 @@ class Seen:
     cost_at: float  # … then
     health: JobHealth | None = None
     findings: Sequence[Finding] = ()  # open
+    # What was made of the streams since then, by who was where; whatever comes later is news, and another look.
+    shared: dict[Any, Any] = field(default_factory=dict, compare=False)
+
+    def share(self, place: object, made: object) -> None:
+        if len(self.shared) < MOST_SHARED:
+            self.shared[place] = made
 
 
 class Pulse:
@@ -51,7 +61,7 @@ class Pulse:
             self._looks.move_to_end(job_id)
             if len(self._looks) > REMEMBERED:
                 self._looks.popitem(last=False)
-        return await asyncio.shield(look)
+        return look.result() if look.done() else await asyncio.shield(look)
 
     async def wait(self, seen: Seen) -> None:
         """For news that came after `seen`, but not for ever."""
@@ -70,7 +80,7 @@ class Pulse:
         counter, at = self._hub.counter(job_id), self._clock.monotonic()
         job, progress = await self._store.job(job_id), await self._store.job_progress(job_id)
         if before is not None and at - before.cost_at < ADD_UP_AGAIN_S:
-            return replace(before, counter=counter, at=at, job=job, progress=progress)
+            return replace(before, counter=counter, at=at, job=job, progress=progress, shared={})
         costs = await so_far_of(self._store, self._clock, [job_id])
         health, findings = await self._store.job_healths([job_id]), await self._store.open_findings([job_id])
         return Seen(counter, at, job, progress, costs[job_id], at, health.get(job_id), findings)

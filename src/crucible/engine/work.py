@@ -13,9 +13,10 @@ from crucible.model.job import Job
 from crucible.model.launch import RankWork, Work
 from crucible.model.lease import Lease, LeasePhase
 from crucible.model.task import Task
-from crucible.model.tree import NodeWork
+from crucible.model.tree import NodeGlance, NodeWork
 
 _LIVE = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.STOPPING)
+_LEAVING = (LeasePhase.CLOSING, LeasePhase.CLOSED)
 
 
 def ranks_here(known: NodeWork) -> tuple[tuple[Task, Attempt, Rank], ...]:
@@ -31,29 +32,29 @@ def ranks_here(known: NodeWork) -> tuple[tuple[Task, Attempt, Rank], ...]:
     )
 
 
-def work_version(known: NodeWork) -> str:
+def work_version(glance: NodeGlance) -> str:
     """Two pictures with the same version are the same: a launch follows from the job, the generation and the rank."""
-    ranks = ranks_here(known)
-    if not ranks:
-        return "leave" if is_leaving(known.lease) else "idle"
+    if glance.phase in _LEAVING:
+        return "leave"
     found: dict[str, list[str]] = {}
-    for _, attempt, rank in ranks:
-        verb = "stop" if attempt.phase is AttemptPhase.STOPPING else "run"
-        found.setdefault(f"{verb}:{attempt.id}:{attempt.generation}", []).append(str(rank.rank))
-    return ";".join(f"{name}:{','.join(numbers)}" for name, numbers in found.items())
+    for one in glance.ranks:
+        if one.phase in _LIVE:
+            verb = "stop" if one.phase is AttemptPhase.STOPPING else "run"
+            found.setdefault(f"{verb}:{one.attempt_id}:{one.generation}", []).append(str(one.rank))
+    return ";".join(f"{name}:{','.join(numbers)}" for name, numbers in found.items()) or "idle"
 
 
 def work_of(context: Context, known: NodeWork, carries: bool) -> Work:
     """`carries`: its agents carry checkpoints to storage."""
     return Work(
-        version=work_version(known),
+        version=work_version(known.glance),
         ranks=tuple(rank_work(context, known.job, *each, carries) for each in ranks_here(known)),
         retire=is_leaving(known.lease),
     )
 
 
 def is_leaving(lease: Lease) -> bool:
-    return lease.phase in (LeasePhase.CLOSING, LeasePhase.CLOSED)
+    return lease.phase in _LEAVING
 
 
 def runs_on(rank: Rank, node_id: NodeId) -> bool:

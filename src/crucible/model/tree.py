@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from crucible.model.attempt import Attempt
-from crucible.model.ids import NodeId
+from crucible.model.attempt import Attempt, AttemptPhase, RankState
+from crucible.model.ids import AttemptId, NodeId
 from crucible.model.job import Job
-from crucible.model.lease import Lease, Node, Order
+from crucible.model.lease import Lease, LeasePhase, Node, Order
 from crucible.model.record import Progress
 from crucible.model.task import Task, TaskPhase
 
@@ -26,6 +27,23 @@ class TaskTree:
     progress: Progress | None = None  # what the task has reported
 
 
+class PlacedRank(NamedTuple):
+    """A rank that runs on a node, or should, with what its attempt is at."""
+
+    phase: AttemptPhase
+    attempt_id: AttemptId
+    generation: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGlance:
+    """What tells a node's work from any other: a thousand nodes ask all the time whether it is still the same."""
+
+    phase: LeasePhase
+    ranks: tuple[PlacedRank, ...]  # of live attempts, in their order
+
+
 @dataclass(frozen=True, slots=True)
 class NodeWork:
     """What a node needs to know: its lease, its job, and the live attempts on it with their tasks."""
@@ -34,6 +52,16 @@ class NodeWork:
     lease: Lease
     job: Job
     at_work: tuple[tuple[Task, Attempt], ...]
+
+    @property
+    def glance(self) -> NodeGlance:
+        ranks = (
+            PlacedRank(attempt.phase, attempt.id, attempt.generation, rank.rank)
+            for _, attempt in self.at_work
+            for rank in attempt.ranks
+            if rank.node_id == self.node.id and rank.state is not RankState.EXITED
+        )
+        return NodeGlance(self.lease.phase, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True)

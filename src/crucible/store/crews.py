@@ -5,12 +5,13 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, case, func, or_, select
 
-from crucible.model.attempt import Attempt, AttemptPhase
+from crucible.model.attempt import Attempt, AttemptPhase, RankState
 from crucible.model.errors import NotFound
 from crucible.model.ids import JobId, NodeId, TaskId
 from crucible.model.job import Desired
+from crucible.model.lease import LeasePhase
 from crucible.model.task import Task, TaskKind, TaskPhase
-from crucible.model.tree import Crewed, Crews, NodeWork
+from crucible.model.tree import Crewed, Crews, NodeGlance, NodeWork, PlacedRank
 from crucible.store import tables as t
 from crucible.store.entities import ATTEMPTS, JOBS, LEASES, NODES, TASKS, ranks_of, with_ranks
 from crucible.store.mapping import micros
@@ -128,6 +129,26 @@ _HAS_RANK = (
 _HERE_OF = _LIVE_OF.where(_HAS_RANK)
 _HERE, _HERE_RANKS = Sql(_HERE_OF), Sql(ranks_of(_HERE_OF))
 _TASKS_BY_ID = Sql(select(*TASKS.columns).where(Among(_T.id, "task_ids")))
+
+
+_PHASE = Sql(
+    select(t.leases.c.phase)
+    .join(t.nodes, t.nodes.c.lease_id == t.leases.c.id)
+    .where(t.nodes.c.id == bindparam("node_id"))
+)
+_PLACED = Sql(
+    select(t.attempts.c.phase, t.attempts.c.id, t.attempts.c.generation, t.ranks.c.rank)
+    .join(t.ranks, (t.ranks.c.attempt_id == t.attempts.c.id) & (t.ranks.c.generation == t.attempts.c.generation))
+    .where(t.ranks.c.node_id == bindparam("node_id"), t.ranks.c.state != fixed(RankState.EXITED), _IS_LIVE)
+)
+
+
+def node_glance(tx: Transaction, node_id: NodeId) -> NodeGlance:
+    row = tx.row(_PHASE, node_id=node_id)
+    if row is None:
+        raise NotFound(f"there is no node {node_id}")
+    placed = [PlacedRank(AttemptPhase(phase), *rest) for phase, *rest in tx.rows(_PLACED, node_id=node_id)]
+    return NodeGlance(LeasePhase(row[0]), tuple(sorted(placed, key=lambda one: (one.attempt_id, one.rank))))
 
 
 def node_work(tx: Transaction, node_id: NodeId) -> NodeWork:

@@ -23,29 +23,41 @@ SEGMENTS = Rows(Segment, r.stream_segments)
 
 # --- the log ------------------------------------------------------------------------------------------------------
 
+_LOGGED = select(
+    t.events.c.seq,
+    t.events.c.job_id,
+    t.events.c.kind,
+    t.events.c.entity_id,
+    t.events.c.version,
+    t.events.c.at,
+    t.events.c.type,
+    t.events.c.body,
+    t.job_events.c.from_status,
+    t.job_events.c.to_status,
+    t.job_events.c.reason,
+)
+_SAME = t.job_events.c.id == t.events.c.seq
 _EVENTS = Sql(
-    select(
-        t.events.c.seq,
-        t.events.c.job_id,
-        t.events.c.kind,
-        t.events.c.entity_id,
-        t.events.c.version,
-        t.events.c.at,
-        t.events.c.type,
-        t.events.c.body,
-        t.job_events.c.from_status,
-        t.job_events.c.to_status,
-        t.job_events.c.reason,
-    )
-    .join(t.job_events, t.job_events.c.id == t.events.c.seq, isouter=True)
+    _LOGGED.join(t.job_events, _SAME, isouter=True)
     .where(t.events.c.job_id == bindparam("job_id"), t.events.c.seq > bindparam("after"))
     .order_by(t.events.c.seq)
+    .limit(bindparam("limit"))
+)
+# By the short table: a job of ten thousand tasks has ten changes of status, and a hundred thousand events.
+_STATUSES = Sql(
+    _LOGGED.select_from(t.job_events.join(t.events, _SAME))
+    .where(t.job_events.c.job_id == bindparam("job_id"), t.job_events.c.id > bindparam("after"))
+    .order_by(t.job_events.c.id)
     .limit(bindparam("limit"))
 )
 
 
 def events(tx: Transaction, job_id: JobId, after: int, limit: int) -> Sequence[LoggedEvent]:
     return [_logged(row) for row in tx.rows(_EVENTS, job_id=job_id, after=after, limit=limit)]
+
+
+def statuses(tx: Transaction, job_id: JobId, after: int, limit: int) -> Sequence[LoggedEvent]:
+    return [_logged(row) for row in tx.rows(_STATUSES, job_id=job_id, after=after, limit=limit)]
 
 
 def _logged(row: Row) -> LoggedEvent:

@@ -47,7 +47,7 @@ from crucible.model.shards import Desk, Shard, ShardState, ShardTally, Turn
 from crucible.model.sweep import Goal, Tried
 from crucible.model.task import Task
 from crucible.model.template import StoredTemplate
-from crucible.model.tree import Crewed, Crews, NodeWork, Tally, TaskTree
+from crucible.model.tree import Crewed, Crews, NodeGlance, NodeWork, Tally, TaskTree
 from crucible.model.units import MicroUsd
 from crucible.ports.accounts import AuditQuery, Seal
 from crucible.ports.alerts import NoticeQuery
@@ -159,6 +159,9 @@ class SqlStore(RetentionStore):
     async def node_work(self, node_id: NodeId) -> NodeWork:
         return await self._runner.snapshot(lambda tx: crews.node_work(tx, node_id))
 
+    async def node_glance(self, node_id: NodeId) -> NodeGlance:
+        return await self._runner.snapshot(lambda tx: crews.node_glance(tx, node_id))
+
     async def crewed(self, now: datetime) -> Sequence[Crewed]:
         return await self._runner.snapshot(lambda tx: crews.crewed(tx, now))
 
@@ -202,6 +205,9 @@ class SqlStore(RetentionStore):
 
     async def events(self, job_id: JobId, after: int = 0, limit: int = 1000) -> Sequence[LoggedEvent]:
         return await self._runner.read(lambda tx: records.events(tx, job_id, after, limit))
+
+    async def statuses(self, job_id: JobId, after: int = 0, limit: int = 1000) -> Sequence[LoggedEvent]:
+        return await self._runner.read(lambda tx: records.statuses(tx, job_id, after, limit))
 
     async def artifacts(self, job_id: JobId) -> Sequence[Artifact]:
         return await self._runner.read(lambda tx: records.artifacts(tx, job_id))

@@ -129,6 +129,7 @@ class StoreContract(
             store.tree,
             store.tally,
             store.node_work,
+            store.node_glance,
         ]
         for load in missing:
             with pytest.raises(NotFound, match="nowhere"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crucible.model.account import Sight
-from crucible.model.attempt import AttemptEnded, Outcome
+from crucible.model.attempt import AttemptEnded, Outcome, RankExited
 from crucible.model.change import born
 from crucible.model.errors import InvalidRequest
 from crucible.model.ids import AttemptId, NodeId, TaskId, UserId
@@ -155,6 +155,21 @@ class ListContract:
         assert work == NodeWork(family.nodes[1], family.leases[1], family.job, ((family.task, family.attempt),))
         await store.commit([step(family.attempt, AttemptEnded(NOW, Outcome.FAILED, "no"))[1]], label="test")
         assert (await store.node_work(family.nodes[1].id)).at_work == ()
+
+    async def test_at_a_glance_a_nodes_work_is_what_it_is_at_length(self, store: Store) -> None:
+        family = await running(store, nodes=3)
+        await running(store, "j2")
+        for node in family.nodes:
+            glance = await store.node_glance(node.id)
+            assert glance == (await store.node_work(node.id)).glance
+            assert len(glance.ranks) == 1
+        attempt, gone = step(family.attempt, RankExited(NOW, 1, 0, None, None, NOW))
+        await store.commit([gone], label="test")
+        glances = [await store.node_glance(node.id) for node in family.nodes]
+        assert glances == [(await store.node_work(node.id)).glance for node in family.nodes]
+        assert [len(glance.ranks) for glance in glances] == [1, 0, 1]
+        await store.commit([step(attempt, AttemptEnded(NOW, Outcome.FAILED, "no"))[1]], label="test")
+        assert (await store.node_glance(family.nodes[0].id)).ranks == ()
 
     # --- trees and tallies --------------------------------------------------------------------------------------------
 

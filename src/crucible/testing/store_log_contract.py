@@ -33,7 +33,10 @@ class LogContract:
             ("job", job.id, 3, "JobStatusChanged"),
             ("job", job.id, 4, "JobStatusChanged"),
         ]
-        statuses = [(e.from_status, e.to_status, e.reason, e.at) for e in log if e.to_status]
+        told = await store.statuses(job.id)
+        assert told == [event for event in log if event.to_status]
+        assert await store.statuses(job.id, after=told[0].seq, limit=2) == told[1:3]
+        statuses = [(e.from_status, e.to_status, e.reason, e.at) for e in told]
         assert statuses == [
             (None, JobStatus.PENDING, None, NOW),
             (JobStatus.PENDING, JobStatus.SCHEDULED, "a place", NOW),
