@@ -218,6 +218,7 @@ def test_what_is_done_in_one_tab_the_other_sees(site: LabSite, chromium: Browser
         row = second.get_by_role("row", name="two-tabs")
         expect(row).to_be_visible()
         visitor.go(f"jobs/{job_id}")
+        expect(first.get_by_text("It has written nothing yet.")).to_be_visible()
         first.get_by_role("button", name="Cancel", exact=True).click()
         dialog = first.get_by_role("dialog", name="Cancel two-tabs?")
         expect(dialog).to_contain_text(f"crucible cancel {job_id}")

@@ -22,7 +22,7 @@ export function Choice({ plan, isOld }: { plan: Plan; isOld: boolean }) {
   const enabling = enablingOf(plan);
   if (one === null)
     return (
-      <Text size="sm">
+      <Text size="sm" className={isOld ? classes.old : undefined}>
         {total
           ? `A workflow: total ${usd(total.estimated_cost_usd)}, done after ${hoursOf(total.estimated_hours)} h.`
           : `No place now: ${plan.reason ?? "nothing fits"}`}

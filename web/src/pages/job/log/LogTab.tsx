@@ -36,9 +36,16 @@ export default function LogTab({ job, isOver }: { job: LiveJob; isOver: boolean 
         place={place}
         columns={columns}
         hasTimes={options.hasTimes}
-        note={job.log.length === 0 && job.log.past === "whole" ? "It has written nothing yet." : null}
+        note={
+          job.log.length === 0 && (job.log.past === "whole" || isWaiting(job)) ? "It has written nothing yet." : null
+        }
       />
       <Command line={`crucible logs -f ${job.jobId}${job.task ? ` --task ${job.task}` : ""}`} />
     </Stack>
   );
+}
+
+/** Nothing of it has begun: there is nothing to look for. */
+function isWaiting(job: LiveJob): boolean {
+  return ["pending", "scheduled"].includes(job.snapshot().status?.status ?? "");
 }
