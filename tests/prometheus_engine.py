@@ -83,6 +83,11 @@ class Prometheus:
         found: list[dict[str, Any]] = answer["data"]["result"]
         return found
 
+    def last_look(self) -> str:
+        """How it last fared with the server, for a person who must find out what went wrong."""
+        targets = self._get("/api/v1/targets")["data"]["activeTargets"]
+        return ", ".join(f"{one['health']} {one['lastError']} after {one['lastScrapeDuration']} s" for one in targets)
+
     def rules(self) -> list[dict[str, Any]]:
         groups = self._get("/api/v1/rules")["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
@@ -97,8 +102,10 @@ class Prometheus:
         return answer
 
     def _is_ready(self) -> bool:
+        """This one, and not another that was given the port meanwhile."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=5):
-                return True
+                flags = self._get("/api/v1/status/flags")["data"]
         except OSError:
             return False
+        return bool(flags["storage.tsdb.path"] == str(self.folder / "data"))
