@@ -30,6 +30,8 @@ export interface LineChartProps {
   isLogarithmic?: boolean;
   /** Round figures of it are powers of two: bytes. */
   isBinary?: boolean;
+  /** From where to where it is drawn; by default from the least to the most. */
+  range?: [number, number];
   marks?: Mark[];
 }
 

@@ -59,7 +59,7 @@ function newest(chart: uPlot) {
 const POWERS = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 function optionsOf(
-  { lines, isTime, height = 220, write, isLogarithmic, isBinary, marks = [] }: LineChartProps,
+  { lines, isTime, height = 220, write, isLogarithmic, isBinary, range, marks = [] }: LineChartProps,
   width: number,
 ): uPlot.Options {
   const ink = colour("--dim");
@@ -68,7 +68,7 @@ function optionsOf(
   return {
     width,
     height,
-    scales: { x: { time: isTime === true }, y: { distr: isLogarithmic ? 3 : 1 } },
+    scales: { x: { time: isTime === true }, y: { distr: isLogarithmic ? 3 : 1, ...(range && { range }) } },
     cursor: { drag: { x: true, y: false } },
     hooks: { draw: [drawMarks(marks, ink)], ready: [newest], setData: [newest], setCursor: [newest] },
     axes: [
@@ -112,6 +112,7 @@ export default function Plot(props: LineChartProps) {
     props.height,
     props.isLogarithmic,
     props.isBinary,
+    props.range,
     scheme,
   ]);
   useEffect(() => {

@@ -1,5 +1,5 @@
 /** Providers side by side: what so many GPUs cost there, and how each of them bills, starts and fails. */
-import { Table } from "@mantine/core";
+import { Table, Text } from "@mantine/core";
 import type { Quote, Quoted, Side } from "@/pages/compare/quotes";
 import { PriceAge } from "@/pages/prices/PriceAge";
 import { CheckIcon } from "@/parts/icons";
@@ -16,7 +16,7 @@ export function CompareTable({ rows }: { rows: Quoted[] }) {
       <Table verticalSpacing={5} horizontalSpacing={8} highlightOnHover fz="sm" style={{ whiteSpace: "nowrap" }}>
         <Table.Thead>
           <Table.Tr>
-            {["provider", "market", "GPUs", "machines", "where"].map((name) => (
+            {["provider", "market", "machines", "where"].map((name) => (
               <Table.Th key={name} scope="col">
                 {name}
               </Table.Th>
@@ -51,17 +51,17 @@ function Row({ row: { side, market, quote } }: { row: Quoted }) {
       </Table.Td>
       <Table.Td>{market}</Table.Td>
       <Table.Td>
-        {quote.gpus} {quote.gpu}
-      </Table.Td>
-      <Table.Td>
         {quote.count} × {quote.instance_type}
+        <Text size="xs" className="dim">
+          {quote.gpus} {quote.gpu}
+        </Text>
       </Table.Td>
       <Table.Td>{quote.zone || quote.region}</Table.Td>
       <Table.Td className="number">{usd(quote.price_per_hour_usd)}</Table.Td>
       <Table.Td className="number">{usd(quote.total_usd)}</Table.Td>
-      <Table.Td>{availability(quote)}</Table.Td>
+      <Table.Td style={{ whiteSpace: "normal", maxWidth: 160 }}>{availability(quote)}</Table.Td>
       <Table.Td>{duration(side.start_s)}</Table.Td>
-      <Table.Td>{billing(side)}</Table.Td>
+      <Table.Td style={{ whiteSpace: "normal", maxWidth: 170 }}>{billing(side)}</Table.Td>
       <Table.Td>
         <PriceAge asOf={quote.as_of} isStale={quote.is_stale} source={quote.source} />
       </Table.Td>

@@ -112,7 +112,7 @@ function SeriesRows({ series }: { series: Series[] }) {
         <Table.Tbody>
           {series.map((one) => (
             <Table.Tr key={one.name}>
-              <Table.Td>{one.name}</Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>{one.name}</Table.Td>
               {[one.now, one.low, one.high].map((price, at) => (
                 <Table.Td key={at} className="number">
                   {usd(price)}

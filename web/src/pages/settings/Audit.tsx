@@ -29,7 +29,7 @@ export function Audit() {
           const lines = pages.flatMap((page) => page.items);
           if (lines.length === 0) return <Empty title="No line fits" />;
           return (
-            <Rows label="Lines of the audit log" columns={COLUMNS} minWidth={820}>
+            <Rows label="Lines of the audit log" columns={COLUMNS} minWidth={1080}>
               {lines.map((line) => (
                 <Table.Tr key={line.seq}>
                   <Table.Td className="number">{line.seq}</Table.Td>

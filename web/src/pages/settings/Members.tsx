@@ -33,7 +33,7 @@ export function Members({ team }: { team: string }) {
               Nobody yet.
             </Text>
           ) : (
-            <Rows label={`Members of ${team}`} columns={columns} minWidth={320}>
+            <Rows label={`Members of ${team}`} columns={columns} minWidth={420}>
               {items.map((member) => (
                 <Table.Tr key={member.user_id}>
                   <Table.Td>{member.user_id}</Table.Td>

@@ -29,7 +29,7 @@ export function Projects({ team }: { team: string }) {
               </Text>
             );
           return (
-            <Rows label={`Projects of ${team}`} columns={columns} minWidth={320}>
+            <Rows label={`Projects of ${team}`} columns={columns} minWidth={460}>
               {its.map((project) => (
                 <Table.Tr key={project.name}>
                   <Table.Td>{project.name}</Table.Td>

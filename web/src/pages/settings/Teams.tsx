@@ -46,7 +46,7 @@ export function Teams() {
                   Jobs are counted under a team; its members see each other&apos;s.
                 </Empty>
               ) : (
-                <Rows label="Teams" columns={COLUMNS} minWidth={560}>
+                <Rows label="Teams" columns={COLUMNS} minWidth={760}>
                   {items.map((team) => (
                     <Row
                       key={team.name}

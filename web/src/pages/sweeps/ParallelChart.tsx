@@ -9,7 +9,7 @@ import { parallel, type Line, type Trial } from "@/pages/sweeps/parallel";
 import classes from "@/pages/sweeps/charts.module.css";
 import type { Shape } from "@/api/client";
 
-const SIZE = { height: 300, left: 16, right: 52, top: 30, bottom: 14 };
+const SIZE = { height: 300, left: 16, right: 52, top: 40, bottom: 14 };
 // An axis needs so much room, or its name and figures lie on the next one's.
 const AXIS_PX = 84;
 
@@ -62,8 +62,12 @@ export function ParallelChart({ trials, parameters, objective }: Props) {
                   textAnchor={at === 0 ? "start" : at === axes.length - 1 ? "end" : "middle"}
                 >
                   {axis.name}
-                  {axis.kind === "log" ? " (log)" : ""}
                 </text>
+                {axis.kind === "log" && (
+                  <text x={at === 0 ? 0 : left} y={27} textAnchor={at === 0 ? "start" : "middle"}>
+                    log
+                  </text>
+                )}
                 {axis.ticks.map((tick) => (
                   <text key={tick.text} x={left + 5} y={y(tick.at) + 4}>
                     {tick.text}

@@ -40,7 +40,7 @@ export default function EventsTab({ job, isOver }: TabProps) {
 function Rows({ items, isFull }: { items: Event[]; isFull: boolean }) {
   const shown = isFull ? items.map((event) => ({ event, saves: 0 })) : folded(items);
   return (
-    <Table.ScrollContainer minWidth={600} mah="70vh" tabIndex={0} aria-label="events">
+    <Table.ScrollContainer minWidth={720} mah="70vh" tabIndex={0} aria-label="events">
       <Table stickyHeader>
         {shown.length > MOST && (
           <Table.Caption>

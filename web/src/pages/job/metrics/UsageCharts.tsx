@@ -53,6 +53,7 @@ function GroupChart({ group }: { group: UsageGroup }) {
         isTime
         lines={lines}
         write={WRITE[group.unit]}
+        {...(group.unit === "percent" && { range: [0, 100] })}
         isBinary={group.unit === "bytes" || group.unit === "rate"}
         height={180}
       />
