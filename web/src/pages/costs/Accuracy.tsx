@@ -1,5 +1,6 @@
 /** How far estimates were from what jobs came to, once they had ended. */
 import { Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
 import type { Shape } from "@/api/client";
 import type { Asked } from "@/pages/costs/asked";
 import { useAccuracy } from "@/pages/costs/queries";
@@ -72,7 +73,12 @@ function Groups({ report }: { report: Shape<"AccuracyReport"> }) {
         </Table.Thead>
         <Table.Tbody>
           {report.groups.map((group, at) => (
-            <Row key={at} name={group.key["gpu"] ?? ""} group={group} at={`groups.${at}`} />
+            <Row
+              key={at}
+              name={<Told at={`groups.${at}.key.gpu`} value={group.key["gpu"]} />}
+              group={group}
+              at={`groups.${at}`}
+            />
           ))}
         </Table.Tbody>
         <Table.Tfoot>
@@ -83,7 +89,7 @@ function Groups({ report }: { report: Shape<"AccuracyReport"> }) {
   );
 }
 
-function Row({ name, group, at }: { name: string; group: Group; at: string }) {
+function Row({ name, group, at }: { name: ReactNode; group: Group; at: string }) {
   return (
     <Table.Tr>
       <Table.Th scope="row">{name}</Table.Th>

@@ -32,7 +32,7 @@ export function Breakdown({ report, answer, asked }: { report: CostReport; answe
             {report.rows.map((row, at) => (
               <Table.Tr key={Object.values(row.key).join()}>
                 <Table.Td className={classes.name}>
-                  <Name row={row} asked={asked} />
+                  <Name row={row} at={at} asked={asked} />
                   <i
                     className={classes.share}
                     style={{ width: `${Math.max(0, (row.cost_microusd / dearest) * 100)}%` }}
@@ -78,12 +78,12 @@ function Cells({ sums, at }: { sums: Sums; at: string }) {
 }
 
 /** Leads to what the row is made of; a job to its own page. */
-function Name({ row, asked }: { row: CostReport["rows"][number]; asked: Asked }) {
+function Name({ row, at, asked }: { row: CostReport["rows"][number]; at: number; asked: Asked }) {
   const value = row.key[asked.by] ?? "";
   if (asked.by === "job")
     return (
       <Anchor component={Link} to={`/jobs/${value}`} size="sm">
-        {row.job_name ?? value}
+        <Told at={`rows.${at}.${row.job_name ? "job_name" : "key.job"}`} value={row.job_name ?? value} />
       </Anchor>
     );
   const within = narrowedTo(value, asked);
@@ -92,7 +92,7 @@ function Name({ row, asked }: { row: CostReport["rows"][number]; asked: Asked })
       size="sm"
       renderRoot={(props) => <Link to="/costs" search={(now: Search) => ({ ...now, ...within })} {...props} />}
     >
-      {value === "-" ? `no ${asked.by.replace("_", " ")}` : value}
+      {value === "-" ? `no ${asked.by.replace("_", " ")}` : <Told at={`rows.${at}.key.${asked.by}`} value={value} />}
     </Anchor>
   );
 }

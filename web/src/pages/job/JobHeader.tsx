@@ -4,6 +4,7 @@ import { StateBadge } from "@/parts/StateBadge";
 import { When } from "@/parts/When";
 import { Told } from "@/parts/Told";
 import { count } from "@/parts/words";
+import { Place } from "@/pages/job/history/Target";
 import { ConnectionBadge } from "@/pages/job/live/ConnectionBadge";
 import type { Live } from "@/pages/job/live/live-job";
 import { answerOf, type Job, type JobStatus } from "@/pages/job/queries";
@@ -20,20 +21,19 @@ export function JobLine({ job, status, live }: { job: Job; status: JobStatus | u
       <Text size="sm" className="dim" component="div" data-answer={answerOf(job.id)}>
         {[job.user_id, job.team, job.project].filter(Boolean).join(" / ")} · {job.job_type}, {job.framework} ·{" "}
         <Told at="gpus" value={job.gpus} write={count} /> {job.gpus === 1 ? "GPU" : "GPUs"}
-        {job.selected && <Place of={job.selected} />} · submitted <When at={job.timestamps.created_at} />
+        {job.selected && <Selected of={job.selected} />} · submitted <When at={job.timestamps.created_at} />
       </Text>
     </Group>
   );
 }
 
-function Place({ of: { provider, region, instance_type, count: many, spot } }: { of: NonNullable<Job["selected"]> }) {
+function Selected({ of }: { of: NonNullable<Job["selected"]> }) {
   return (
     <>
       {" "}
-      · {provider === region ? provider : `${provider} ${region}`},{" "}
-      <Told at="selected.count" value={many} write={count} /> ×{" "}
-      <Told at="selected.instance_type" value={instance_type} />
-      {spot && " spot"}
+      · <Place of={of} at="selected" />, <Told at="selected.count" value={of.count} write={count} /> ×{" "}
+      <Told at="selected.instance_type" value={of.instance_type} />
+      {of.spot && " spot"}
     </>
   );
 }

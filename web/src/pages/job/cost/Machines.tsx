@@ -4,6 +4,7 @@ import { Told } from "@/parts/Told";
 import { When } from "@/parts/When";
 import { rate, usd } from "@/parts/words";
 import type { Costs } from "@/pages/job/cost/CostTab";
+import { Place } from "@/pages/job/history/Target";
 
 export function Machines({ costs }: { costs: Costs }) {
   if (costs.machines.length === 0) return null;
@@ -25,7 +26,7 @@ export function Machines({ costs }: { costs: Costs }) {
               <Table.Tr key={one.machine_id}>
                 <Table.Td className="mono">{one.machine_id}</Table.Td>
                 <Table.Td>
-                  {one.provider} {one.region}
+                  <Place of={one} at={`machines.${at}`} />
                 </Table.Td>
                 <Table.Td>
                   <When at={one.started_at} exact />

@@ -75,7 +75,12 @@ function Heading({ attempt, at }: Placed) {
             · from step <Told at={`${at}.resume_step`} value={attempt.resume_step} write={count} />
           </>
         )}
-        {attempt.outcome !== "succeeded" && attempt.reason && <> · {attempt.reason}</>}
+        {attempt.outcome !== "succeeded" && attempt.reason && (
+          <>
+            {" "}
+            · <Told at={`${at}.reason`} value={attempt.reason} />
+          </>
+        )}
       </Text>
     </Group>
   );

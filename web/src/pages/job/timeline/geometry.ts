@@ -73,7 +73,7 @@ export function targetOf(attempt: Attempt): string {
   return `${placeOf(first)}, ${many}${first.instance_type}${first.is_spot ? " spot" : ""}`;
 }
 
-export function placeOf({ provider, region }: { provider: string; region: string }): string {
+function placeOf({ provider, region }: { provider: string; region: string }): string {
   return provider === region ? provider : `${provider} ${region}`;
 }
 
