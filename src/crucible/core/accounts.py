@@ -1,6 +1,7 @@
 """What people may give to others: roles, tokens, grants. Nobody gives more than they have."""
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from crucible.core.rights import is_admin, manages
 from crucible.model.account import Grant, Principal, Role, User, UserKind
@@ -45,6 +46,16 @@ def grants_given(who: Principal, asked: Collection[Grant]) -> tuple[Grant, ...]:
     if not is_admin(who) and wanted & OF_ADMINS:
         raise Forbidden(f"only an admin makes tokens for {named(wanted & OF_ADMINS)}")
     return tuple(sorted(wanted))
+
+
+def life_given(who: Principal, asked: datetime | None) -> datetime | None:
+    """Until when a new token is good; None: for ever. A token for certain uses makes none that outlives it."""
+    if not who.grants or who.expires_at is None:
+        return asked
+    if asked is not None and asked > who.expires_at:
+        until = f"{who.expires_at:%Y-%m-%d %H:%M} UTC"
+        raise Forbidden(f"this token is good until {until} and makes none that lives longer")
+    return asked or who.expires_at
 
 
 def check_team_role(role: Role) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from crucible.core.accounts import acts_for, check_new_user, grants_given
+from crucible.core.accounts import acts_for, check_new_user, grants_given, life_given
 from crucible.core.auditing import by
 from crucible.core.rights import is_admin, manages
 from crucible.engine.context import Context
@@ -116,6 +116,7 @@ class People:
         if expires_at is not None and (expires_at.tzinfo is None or expires_at <= now):
             raise InvalidRequest("expires_at must be a moment to come, with its time zone", field="expires_at")
         await self._check_acts_for(who, user_id)
+        expires_at = life_given(who, expires_at)
         token, secret = self._new_token(user_id, name, grants_given(who, grants), now, expires_at)
         told: dict[str, Any] = {
             "user": user_id,

@@ -74,10 +74,12 @@ class SignIn:
         return _back(self._opened(_STATE, state), error=error[:100])
 
     def ticket(self, who: Principal, *, challenge: str) -> tuple[str, datetime]:
-        """For another program of theirs, and until when. What comes of it may do what the token at hand may."""
+        """For another program of theirs, and until when. What comes of it may do what the token at hand may, and for no
+        longer: else whoever is signed in could stay so for ever."""
         nonce, until = self._context.random.token(), self._context.clock.now() + TICKET_LIFE
-        grants = " ".join(sorted(who.grants))
-        told = {"user": who.user_id, "challenge": challenge, "nonce": nonce, "grants": grants}
+        told = {"user": who.user_id, "challenge": challenge, "nonce": nonce, "grants": " ".join(sorted(who.grants))}
+        if who.expires_at is not None:
+            told["ends"] = who.expires_at.isoformat()
         return self._signed(_TICKET, TICKET_LIFE, **told), until
 
     async def exchange(self, *, ticket: str, verifier: str) -> tuple[Token, str]:
@@ -92,7 +94,7 @@ class SignIn:
             name="signed in",
             digest=digest_of(secret),
             created_at=now,
-            expires_at=now + SESSION_LIFE,
+            expires_at=ends_at(told, now),
             grants=tuple(Grant(one) for one in str(told.get("grants", "")).split()),
         )
         entry = audit_of(token.user_id, token.id, "token.sign_in", f"token:{token.id}", now, {})
@@ -125,6 +127,12 @@ class SignIn:
         if self._context.clock.now().timestamp() > told["until"]:
             raise AddressExpired("this sign-in took too long; begin again")
         return told
+
+
+def ends_at(ticket: Mapping[str, Any], now: datetime) -> datetime:
+    """Of the session that it opens."""
+    usual = now + SESSION_LIFE
+    return min(usual, datetime.fromisoformat(ticket["ends"])) if "ends" in ticket else usual
 
 
 def audit_of(

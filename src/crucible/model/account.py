@@ -110,6 +110,7 @@ class Principal:
     token_id: TokenId
     teams: Mapping[str, Role] = field(default_factory=dict)
     grants: frozenset[Grant] = frozenset()  # empty: all
+    expires_at: datetime | None = None  # of the token
 
     def is_granted(self, grant: Grant) -> bool:
         """Whoever may change something may look."""

@@ -14,7 +14,7 @@ from crucible.store.account_tables import memberships as member_table
 from crucible.store.account_tables import tokens as token_table
 from crucible.store.account_tables import users as user_table
 from crucible.store.audit import write_audit
-from crucible.store.mapping import Rows, micros
+from crucible.store.mapping import Rows, micros, moment_or_none
 from crucible.store.sql import Sql, Transaction, UniqueViolated, fixed
 from crucible.store.teams import save_member
 
@@ -23,7 +23,7 @@ TOKENS = Rows(Token, token_table)
 
 _T, _U, _M = token_table.c, user_table.c, member_table.c
 _PRINCIPAL = Sql(  # a row for each of their teams, one without a team if they have none
-    select(_U.id, _U.role, _T.id, _T.grants, _M.team, _M.role)
+    select(_U.id, _U.role, _T.id, _T.grants, _T.expires_at, _M.team, _M.role)
     .join(token_table, _T.user_id == _U.id)
     .join(member_table, _M.user_id == _U.id, isouter=True)
     .where(
@@ -59,9 +59,10 @@ def principal(tx: Transaction, digest: Digest, now: datetime) -> Principal | Non
     rows = tx.rows(_PRINCIPAL, digest=digest, now=micros(now))
     if not rows:
         return None
-    user_id, role, token_id, grants, *_ = rows[0]
+    user_id, role, token_id, grants, expires_at, *_ = rows[0]
     teams = {team: Role(role_there) for *_, team, role_there in rows if team is not None}
-    return Principal(UserId(user_id), Role(role), TokenId(token_id), teams, frozenset(map(Grant, json.loads(grants))))
+    given = frozenset(map(Grant, json.loads(grants)))
+    return Principal(UserId(user_id), Role(role), TokenId(token_id), teams, given, moment_or_none(expires_at))
 
 
 def add_user(tx: Transaction, user: User, team: Membership | None, audit: AuditEntry | None) -> None:

@@ -51,6 +51,21 @@ def test_a_session_may_do_no_more_than_the_token_it_came_from(server: Server) ->
     assert ticket(server, "v" * 43, only_looks).status == 403
 
 
+def test_a_session_ends_with_the_token_it_came_from(server: Server) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=5)
+    body = {"name": "n", "expires_at": soon.isoformat(), "grants": ["manage"]}
+    short = server.call("POST", "/v1/tokens", "admin", json_body=body).json["token"]
+    made = session(server, short)
+    assert abs(datetime.fromisoformat(made["expires_at"]) - soon) < timedelta(seconds=1)
+    again = session(server, made["token"])
+    assert again["expires_at"] == made["expires_at"]
+    like = server.call("POST", "/v1/tokens", short, json_body={"name": "n"}).json
+    assert like["expires_at"] == made["expires_at"]
+    longer = (soon + timedelta(hours=1)).isoformat()
+    refused = server.call("POST", "/v1/tokens", short, json_body={"name": "n", "expires_at": longer})
+    assert (refused.status, "lives longer" in refused.json["message"]) == (403, True)
+
+
 def test_a_session_is_written_down(server: Server) -> None:
     made = session(server, "bob")
     lines = server.call("GET", "/v1/audit", "admin").json["items"]

@@ -1,14 +1,17 @@
 """What people may give to others. Nobody gives more than they have."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crucible.core.accounts import acts_for, check_new_user, check_team_role, grants_given
+from crucible.core.accounts import acts_for, check_new_user, check_team_role, grants_given, life_given
 from crucible.model.account import Grant, Principal, Role, User, UserKind
 from crucible.model.errors import Forbidden, InvalidRequest
 from crucible.model.ids import TokenId, UserId
-from crucible.testing.specimens import NOW
+from crucible.testing.specimens import LATER, NOW
 
 SERVICE = User(id=UserId("ci"), name="ci", role=Role.MEMBER, created_at=NOW, kind=UserKind.SERVICE)
 PERSON = User(id=UserId("bob"), name="bob", role=Role.MEMBER, created_at=NOW)
@@ -80,3 +83,17 @@ def test_a_team_has_roles_of_its_own() -> None:
     check_team_role(Role.MANAGER)
     with pytest.raises(InvalidRequest, match="viewer, member, manager"):
         check_team_role(Role.ADMIN)
+
+
+def test_a_token_for_certain_uses_makes_none_that_outlives_it() -> None:
+    limited = replace(who(grants=frozenset({Grant.MANAGE})), expires_at=LATER)
+    assert life_given(limited, None) == LATER
+    assert life_given(limited, NOW) == NOW
+    with pytest.raises(Forbidden, match="none that lives longer"):
+        life_given(limited, LATER + timedelta(seconds=1))
+
+
+def test_whoever_may_do_all_that_its_user_may_makes_tokens_for_as_long_as_it_is_asked_to() -> None:
+    """A person who signed in for half a day makes the tokens of their programs."""
+    for asking in (who(), replace(who(), expires_at=NOW), who(grants=frozenset({Grant.MANAGE}))):
+        assert life_given(asking, None) is None and life_given(asking, LATER) == LATER
