@@ -12,7 +12,8 @@ from crucible.model.errors import Forbidden, InvalidRequest
 from crucible.model.identity import Admission, Identity
 
 ANYBODY = "*"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+# As names of users may be, and never without its domain: one that is called "admin" there is not the admin here.
+_EMAIL = re.compile(r"(?=.{3,64}\Z)[a-z0-9][a-z0-9._-]*@[a-z0-9][a-z0-9.-]*")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -45,7 +46,7 @@ def name_of(identity: Identity) -> str:
     """A verified e-mail address names a person; anything else that they chose themselves could be somebody else's."""
     if identity.email is not None and identity.is_email_verified:
         email = identity.email.lower()
-        if _NAME.fullmatch(email):
+        if _EMAIL.fullmatch(email):
             return email
     subject = re.sub(r"[^A-Za-z0-9._-]", "-", identity.subject)[:56]
     return f"oidc-{subject}"

@@ -17,10 +17,15 @@ MAX_ANSWER_BYTES = 1 << 20
 
 def check_address(url: str) -> None:
     """https anywhere, http only on this computer: a token must not be read on its way."""
-    parts = urlsplit(url)
-    if not parts.hostname or parts.scheme not in ("https", "http") or parts.username is not None:
-        raise InvalidRequest(f"{url} is no address of an identity provider; write https://host/path")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
+    wrong = InvalidRequest(f"{url} is no address of an identity provider; write https://host/path")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise wrong from None
+    if not host or port == 0 or parts.scheme not in ("https", "http") or parts.username is not None:
+        raise wrong
+    if parts.scheme == "http" and not is_loopback(host):
         raise InvalidRequest(f"{url} would send secrets unencrypted; an identity provider is reached by https://")
 
 

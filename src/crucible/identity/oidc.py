@@ -3,8 +3,10 @@
 import asyncio
 import base64
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,7 +18,10 @@ from crucible.model.identity import Identity
 
 # What a provider says of itself is asked for again after this; new keys sooner, but not for every forged token.
 FACTS_LIVE = timedelta(hours=1)
+FACTS_REST = timedelta(seconds=5)
 KEYS_REST = timedelta(seconds=30)
+# A provider that hangs keeps these for ten seconds each, and nobody else's.
+THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +41,10 @@ class OidcProvider:
         self._settings = settings
         self._now = now
         self._facts: tuple[datetime, Mapping[str, Any]] | None = None
+        self._failed: tuple[datetime, Unreachable] | None = None
         self._keys: tuple[datetime, Mapping[str, Any]] | None = None
+        self._looking = asyncio.Lock()
+        self._threads = ThreadPoolExecutor(THREADS, "oidc")
 
     async def address(self, *, callback: str, state: str, nonce: str, verifier: str) -> str:
         facts = await self._known_facts()
@@ -66,9 +74,17 @@ class OidcProvider:
     # --- what the provider says of itself -----------------------------------------------------------------
 
     async def _known_facts(self) -> Mapping[str, Any]:
-        if self._facts is None or self._now() - self._facts[0] > FACTS_LIVE:
-            self._facts = self._now(), await self._discovered()
-        return self._facts[1]
+        """Asked for once, however many want to sign in; where nobody answers, the next hear so at once."""
+        async with self._looking:
+            if self._facts is None or self._now() - self._facts[0] > FACTS_LIVE:
+                if self._failed is not None and self._now() - self._failed[0] < FACTS_REST:
+                    raise Unreachable(self._failed[1].message)
+                try:
+                    self._facts = self._now(), await self._discovered()
+                except Unreachable as error:
+                    self._failed = self._now(), error
+                    raise
+            return self._facts[1]
 
     async def _discovered(self) -> Mapping[str, Any]:
         issuer = self._settings.issuer
@@ -130,7 +146,8 @@ class OidcProvider:
     async def _ask(
         self, method: str, url: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Mapping[str, Any]]:
-        return await asyncio.to_thread(asked, method, url, body=body, headers=headers)
+        ask = partial(asked, method, url, body=body, headers=headers)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
 
 
 def _basic(user: str, password: str) -> str:

@@ -6,6 +6,8 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from urllib.parse import SplitResult, urlsplit
 
 from crucible.endpoints import PORTS, Origin, address_of, is_inside, is_name, is_public, origin_of
@@ -19,9 +21,14 @@ MAX_URL = 2000
 _PLAIN = re.compile(r"[!-\[\]^-~]+")  # printable ASCII without a space or a backslash
 
 
+# A name whose servers never answer keeps a thread for half a minute: nobody else's thread.
+_LOOKUPS = ThreadPoolExecutor(8, "lookup")
+
+
 async def look_up(host: str, port: int) -> Sequence[str]:
     """By the system's resolver; OSError if it knows nothing."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, ask)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from crucible.model.account import Membership, Role, User
+from crucible.model.account import Membership, Role, User, UserKind
 from crucible.model.audit import AuditEntry
 from crucible.model.errors import Conflict, Forbidden
 from crucible.model.identity import Admission, Identity
@@ -64,13 +64,14 @@ def _linked(tx: Transaction, identity: Identity, admission: Admission, now: date
     role = admission.role or Role.MEMBER
     new = User(id=UserId(admission.name), name=admission.name, role=role, created_at=now)
     row = tx.row(_BY_ID, id=new.id)
-    if row is None:
+    known = None if row is None else USERS.unpack(row)
+    if known is None:
         tx.run(_ADD_USER, USERS.pack(new))
-    elif tx.rows(_IDENTITIES_OF, user_id=new.id, issuer=identity.issuer):
-        raise Conflict(f"the name {new.name} belongs to another person here; ask an admin")
+    elif known.kind is UserKind.SERVICE or tx.rows(_IDENTITIES_OF, user_id=new.id, issuer=identity.issuer):
+        raise Conflict(f"the name {new.name} belongs to another person or program here; ask an admin")
     link = {"issuer": identity.issuer, "subject": identity.subject, "user_id": new.id, "created_at": micros(now)}
     tx.run(_LINK, link)
-    return new if row is None else USERS.unpack(row)
+    return known or new
 
 
 def _sync(tx: Transaction, user_id: UserId, admission: Admission, now: datetime) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crucible.model.account import Membership, Role, Team, User
+from crucible.model.account import Membership, Role, Team, User, UserKind
 from crucible.model.audit import AuditEntry
 from crucible.model.errors import Conflict, Forbidden
 from crucible.model.identity import Admission, Identity
@@ -34,6 +34,12 @@ class IdentityContract:
         assert await store.sign_in(ADA, ADMITTED, audit=ENTRY) == made
         with pytest.raises(Conflict, match="another person"):
             await store.sign_in(replace(ADA, subject="0043"), ADMITTED, audit=ENTRY)
+
+    async def test_a_program_of_that_name_is_nobody_who_signs_in(self, store: Store) -> None:
+        name = UserId("ada@example.org")
+        await store.add_user(User(id=name, name=name, role=Role.MEMBER, created_at=NOW, kind=UserKind.SERVICE))
+        with pytest.raises(Conflict, match="program"):
+            await store.sign_in(ADA, ADMITTED, audit=ENTRY)
 
     async def test_the_provider_decides_about_admins_only_where_it_is_asked(self, store: Store) -> None:
         await store.sign_in(ADA, replace(ADMITTED, role=Role.ADMIN), audit=ENTRY)

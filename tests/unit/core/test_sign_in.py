@@ -35,6 +35,12 @@ def test_an_address_that_nobody_verified_admits_nobody_and_names_nobody() -> Non
     assert name_of(eve) == "oidc-eve-1"
 
 
+@pytest.mark.parametrize("email", ["admin", "ADMIN", "@example.org", "admin@", "a@b@c", "admin\n@x", "é@example.org"])
+def test_what_is_no_whole_address_names_nobody_whoever_verified_it(email: str) -> None:
+    eve = Identity(issuer="i", subject="eve", email=email, is_email_verified=True)
+    assert name_of(eve) == "oidc-eve"
+
+
 def test_a_domain_is_the_whole_part_behind_the_last_at() -> None:
     for email in ("x@example.org.evil.net", "x@evilexample.org", "example.org", "x@example.org@evil.net"):
         eve = Identity(issuer="i", subject="s", email=email, is_email_verified=True)
