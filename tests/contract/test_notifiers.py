@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -210,6 +211,18 @@ class TestWebhook(HookContract):
             patient = Webhook(Poster(Outside([slow.url]), timeout_s=0.2), now)
             with pytest.raises(SendFailed, match="did not answer within"):
                 self.send(patient, Destination(AlertChannelKind.WEBHOOK, f"{slow.url}/x", (SECRET,)))
+
+    def test_an_address_that_leads_nowhere_is_passed_over_for_the_next(self, far: Hook) -> None:
+        """127.0.0.2 is this computer too, and nobody listens there."""
+        parts = urlsplit(far.receiver.origin)
+
+        async def two(host: str, port: int) -> Sequence[str]:
+            return ["127.0.0.2", "127.0.0.1"]
+
+        named = f"http://hooks.internal:{parts.port}"
+        notifier = Webhook(Poster(Outside([named], two)), now)
+        self.send(notifier, replace(far.destination(), address=far.receiver.url.replace(far.receiver.origin, named)))
+        assert len(far.ids()) == 1
 
     def test_redirects_are_not_followed(self, notifier: Notifier, far: Hook) -> None:
         far.receiver.answers.append((302, {"Location": far.receiver.url}))

@@ -2,9 +2,11 @@
 little of the answer."""
 
 import asyncio
+import contextlib
 import re
 import ssl
-from collections.abc import Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from crucible.notify.outside import Outside
 
 TIMEOUT_S = 20.0
 MAX_HEAD = 16 << 10
+MOST_ADDRESSES = 4  # of a host that are tried
 MAX_ANSWER = 512  # bytes that are read of what they say
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
 # Not now, but perhaps later.
@@ -47,21 +50,33 @@ class Poster:
         return taken(origin, answer)
 
     async def _exchange(self, origin: Origin, sent: bytes) -> Answer:
-        addresses = await self.outside.addresses(origin)
-        is_secure = origin.scheme == "https"
-        reader, writer = await asyncio.open_connection(
-            addresses[0],
-            origin.port,
-            ssl=self._tls if is_secure else None,
-            server_hostname=origin.host if is_secure else None,
-            limit=MAX_HEAD,
-        )
+        reader, writer = await self._connected(origin, await self.outside.addresses(origin))
         try:
             writer.write(sent)
             await writer.drain()
             return await _answer(reader)
         finally:
             writer.transport.abort()
+
+    async def _connected(self, origin: Origin, addresses: Sequence[str]) -> tuple[StreamReader, StreamWriter]:
+        """To the first of them that takes it, each for its share of the time: many a host has an IPv6 address that
+        leads nowhere from here."""
+        *others, last = addresses[:MOST_ADDRESSES]
+        for address in others:
+            with contextlib.suppress(OSError):  # a time that is over is one
+                async with asyncio.timeout(self._timeout_s / (len(others) + 1)):
+                    return await self._connection(origin, address)
+        return await self._connection(origin, last)
+
+    async def _connection(self, origin: Origin, address: str) -> tuple[StreamReader, StreamWriter]:
+        is_secure = origin.scheme == "https"
+        return await asyncio.open_connection(
+            address,
+            origin.port,
+            ssl=self._tls if is_secure else None,
+            server_hostname=origin.host if is_secure else None,
+            limit=MAX_HEAD,
+        )
 
 
 def request(origin: Origin, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
@@ -78,7 +93,7 @@ def request(origin: Origin, url: str, body: bytes, headers: Mapping[str, str]) -
     return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body
 
 
-async def _answer(reader: asyncio.StreamReader) -> Answer:
+async def _answer(reader: StreamReader) -> Answer:
     head = await reader.readuntil(b"\r\n\r\n")
     found = _STATUS.match(head)
     if found is None:

@@ -29,3 +29,11 @@ def test_it_takes_what_we_sign_and_nothing_else() -> None:
         assert is_ours(OLD, headers, body) is is_ours(NEW, headers, body) is is_good
         assert not is_ours(OLD, headers, body + b" ") and not is_ours("another-secret-of-theirs", headers, body)
     assert not is_ours(OLD, {}, body)
+
+
+def test_it_refuses_whatever_a_stranger_may_write_into_the_headers() -> None:
+    now = str(int(time.time()))
+    for timestamp in ("²", "-1", "1e9", "9" * 5000, "", " ", now + "²"):
+        assert not documented()(OLD, {"x-crucible-timestamp": timestamp, "x-crucible-signature": "v1=00"}, b"{}")
+    for written in ("é", "v1=é", ",,,", "v1=", "\ud800"[:0] + "ÿ" * 64):
+        assert not documented()(OLD, {"x-crucible-timestamp": now, "x-crucible-signature": written}, b"{}")
