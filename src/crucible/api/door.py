@@ -1,6 +1,8 @@
 """Nobody reaches a handler without passing here: each route is wrapped with the access that its row asks for."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -18,7 +20,15 @@ from crucible.api.errors import error_reply, same_words
 from crucible.api.limits import Limits
 from crucible.api.request_meter import RequestMeter
 from crucible.model.account import Grant, Principal, Role
-from crucible.model.errors import InvariantBroken, NotFound, PlatformError, Unauthenticated
+from crucible.model.errors import (
+    Busy,
+    Forbidden,
+    InvariantBroken,
+    NotFound,
+    PlatformError,
+    StorageFailed,
+    Unauthenticated,
+)
 from crucible.model.ids import AttemptId, JobId, TokenId
 from crucible.ports.log_scope import for_job
 
@@ -29,6 +39,9 @@ _ATTEMPT = "crucible.attempt"
 # A browser cannot set headers on a WebSocket: there the token comes as a subprotocol.
 _SUBPROTOCOL = "bearer."
 _ATTEMPT_PREFIX = "cra."
+# Whoever has a socket open is looked at again so often: a token that is revoked ends what it opened.
+LOOK_AGAIN_S = 10.0
+NO_LONGER = 1008  # in words of WebSockets: a policy was violated
 # Job code acts for its owner, but only looks.
 ONLY_LOOK = frozenset({Grant.READ})
 
@@ -71,6 +84,30 @@ class Door:
         except Unauthenticated:
             self._limits.failures.take(address)
             raise
+
+    async def serve(
+        self, need: Need, socket: WebSocket, endpoint: Callable[[WebSocket], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Until it ends, or until whoever asked would no longer be let in."""
+        serving = asyncio.ensure_future(endpoint(socket))
+        try:
+            while not (await asyncio.wait([serving], timeout=LOOK_AGAIN_S))[0]:
+                await self._check_again(need, socket.scope)
+        except (Unauthenticated, Forbidden) as error:
+            serving.cancel()
+            await asyncio.wait([serving])
+            await socket.close(NO_LONGER, error.code)
+            return
+        finally:
+            serving.cancel()
+        serving.result()
+
+    async def _check_again(self, need: Need, scope: Scope) -> None:
+        """Agents and job code have tokens that end with what they are for, and so does what they opened. A store that
+        does not answer says nothing about anybody."""
+        if _WHO in scope and not scope[_BEARER].startswith(_ATTEMPT_PREFIX):
+            with suppress(StorageFailed, Busy):
+                check(need, await self._deps.people.authenticate(scope[_BEARER]))
 
     async def _recognise(self, need: Need, scope: Scope, address: str) -> None:
         access, token = need.access, _token(scope)
@@ -135,7 +172,7 @@ class GuardedSocket(WebSocketRoute):
             door.requests.opened(path)
             try:
                 await door.admit(need, socket.scope)
-                await endpoint(socket)
+                await door.serve(need, socket, endpoint)
             except PlatformError as error:
                 if isinstance(error, InvariantBroken) or socket.client_state.name != "CONNECTING":
                     raise

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from crucible.api import door
 from crucible.ports.streams import LogLine
 
 from .conftest import Agent, Server, eventually, resident
@@ -135,6 +136,20 @@ def test_whoever_may_not_look_gets_an_ordinary_answer(agent: Agent) -> None:
     assert refusal(server, job_id, "?tail=-1") == (400, "invalid_request")
     assert refusal(server, job_id, "?task=7") == (404, "not_found")
     assert refusal(server, job_id, origin="https://evil.example") == (403, "forbidden")
+
+
+def test_a_token_that_is_revoked_ends_what_it_opened(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "LOOK_AGAIN_S", 0.1)
+    server = agent.server
+    made = server.call("POST", "/v1/tokens", "alice", json_body={"name": "soon gone"}).json
+    with stream(server, agent.launch["job_id"], token=made["token"]) as socket:
+        assert json.loads(socket.recv(10))["type"] == "status"
+        assert server.call("DELETE", f"/v1/tokens/{made['id']}", "alice").status == 204
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                socket.recv(30)
+    assert closed.value.rcvd is not None
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "unauthenticated")
 
 
 def test_a_page_of_our_own_may_open_a_stream(agent: Agent) -> None:
