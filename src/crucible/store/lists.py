@@ -30,7 +30,7 @@ from crucible.model.lease import Lease, LeasePhase, Order
 from crucible.model.offer import Market
 from crucible.model.quota import Holding
 from crucible.model.shards import ShardState
-from crucible.model.spec import Mode
+from crucible.model.spec import SHARDED, Mode
 from crucible.model.task import Task, TaskKind, TaskPhase
 from crucible.ports.store import Due, JobPage, JobQuery, JobSummary
 from crucible.store import tables as t
@@ -166,14 +166,18 @@ _SHARDS = Sql(
 
 def with_shards(tx: Transaction, items: Sequence[JobSummary]) -> tuple[JobSummary, ...]:
     """Jobs that work on items have come as far as their shards. One statement, which reads an index only."""
+    sharded = [item.id for item in items if item.job_type in SHARDED]
+    if not sharded:
+        return tuple(items)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for job_id, state, count in tx.rows(_SHARDS, job_ids=as_list(item.id for item in items)):
+    for job_id, state, count in tx.rows(_SHARDS, job_ids=as_list(sharded)):
         counts[job_id][state] += count
     shares = {job_id: states[ShardState.DONE] / states.total() for job_id, states in counts.items()}
     return tuple(item._replace(progress=shares[item.id]) if item.id in shares else item for item in items)
 
 
 _STATUS = {status.value: status for status in JobStatus}
+_DESIRED = {desired.value: desired for desired in Desired}
 
 
 def _summary(row: Row) -> JobSummary:
@@ -196,7 +200,7 @@ def _summary(row: Row) -> JobSummary:
         finished_at=moment_or_none(finished_at),
         progress=fraction,
         health=health,
-        desired=Desired(desired),
+        desired=_DESIRED[desired],
         team=team,
         project=project,
     )
