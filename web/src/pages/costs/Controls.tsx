@@ -1,7 +1,7 @@
 /** The period, what costs are told apart by, and what they are narrowed to: all of it is in the address. */
 import { Group, Pill, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { BYS, FILTERS, mayBeHours, type Asked, type Search } from "@/pages/costs/asked";
-import { SPANS, THIS_MONTH } from "@/pages/costs/periods";
+import { daysOf, SPANS, THIS_MONTH } from "@/pages/costs/periods";
 
 const CHOSEN = "chosen days";
 
@@ -14,7 +14,7 @@ export function Controls({ asked, onChange }: Props) {
   const { span, by, step, period, only } = asked;
   const isKnown = SPANS.includes(span);
   const choose = (value: string) => {
-    if (value === CHOSEN) onChange({ for: daysOf(asked) });
+    if (value === CHOSEN) onChange({ for: chosenOf(asked) });
     else onChange({ for: value === THIS_MONTH ? undefined : value });
   };
   return (
@@ -61,7 +61,7 @@ export function Controls({ asked, onChange }: Props) {
 }
 
 function Days({ asked, onChange }: Props) {
-  const [first = "", last = ""] = daysOf(asked).split("..");
+  const [first = "", last = ""] = chosenOf(asked).split("..");
   return (
     <>
       <TextInput
@@ -82,9 +82,8 @@ function Days({ asked, onChange }: Props) {
 }
 
 /** The days of the period as they are written: 2026-11-01..2026-11-15. */
-function daysOf({ span, period }: Asked): string {
+function chosenOf({ span, period }: Asked): string {
   if (/^\d{4}-\d\d-\d\d\.\.\d{4}-\d\d-\d\d$/.test(span)) return span;
   if (period === null) return "..";
-  const last = new Date(period.to.getTime() - 1);
-  return `${period.from.toISOString().slice(0, 10)}..${last.toISOString().slice(0, 10)}`;
+  return daysOf(period);
 }

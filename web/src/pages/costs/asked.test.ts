@@ -17,6 +17,13 @@ it("short periods are told by hour, long ones and jobs never", () => {
   expect(askedOf({ for: "24h", by: "job" }, NOW).step).toBe("day");
 });
 
+it("costs of single jobs are of whole days, and the command says which", () => {
+  const asked = askedOf({ for: "24h", by: "job" }, NOW);
+  expect(rangeOf(asked)).toEqual({ from: "2026-11-17T00:00Z", to: "2026-11-19T00:00Z" });
+  expect(commandOf("costs", "job", asked)).toBe("crucible costs --by job --for 2026-11-17..2026-11-18");
+  expect(askedOf({ for: "7d", by: "job" }, NOW).span).toBe("7d");
+});
+
 it("what is no period is told apart from a default", () => {
   expect(askedOf({ for: "soon" }, NOW).period).toBeNull();
 });

@@ -1,6 +1,6 @@
 /** What the address asks for: a period, what costs are told apart by, by day or by hour, and what they are narrowed to. */
 import { quoted } from "@/parts/quoted";
-import { hoursOf, periodOf, THIS_MONTH, written, type Period } from "@/pages/costs/periods";
+import { daysOf, hoursOf, periodOf, THIS_MONTH, wholeDays, written, type Period } from "@/pages/costs/periods";
 
 export const BYS = [
   "team",
@@ -36,11 +36,18 @@ const MOST_HOURS = 8 * 24;
 const FEW_HOURS = 48;
 
 export function askedOf(search: Search, now: Date): Asked {
-  const span = search["for"] ?? THIS_MONTH;
-  const period = periodOf(span, now);
   const by = BYS.find((one) => one === search["by"]) ?? "team";
+  const { span, period } = spanOf(search["for"] ?? THIS_MONTH, by, now);
   const only = Object.fromEntries(FILTERS.map((one) => [one, search[one]]).filter(([, value]) => value !== undefined));
   return { span, period, by, step: stepOf(search["step"], period, by), only: only as Asked["only"] };
+}
+
+/** Costs of single jobs are kept by whole days: what begins or ends within one is widened to them. */
+function spanOf(span: string, by: By, now: Date): Pick<Asked, "span" | "period"> {
+  const period = periodOf(span, now);
+  if (by !== "job" || period === null) return { span, period };
+  const days = wholeDays(period);
+  return hoursOf(days) === hoursOf(period) ? { span, period } : { span: daysOf(days), period: days };
 }
 
 function stepOf(said: string | undefined, period: Period | null, by: By): Step {

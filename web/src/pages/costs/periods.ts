@@ -63,6 +63,17 @@ function yearOf(year: number): Period {
   return { from: new Date(Date.UTC(year, 0, 1)), to: new Date(Date.UTC(year + 1, 0, 1)) };
 }
 
+/** Widened to whole days. */
+export function wholeDays({ from, to }: Period): Period {
+  return { from: new Date(midnight(from)), to: new Date(Math.ceil(to.getTime() / DAY_MS) * DAY_MS) };
+}
+
+/** Its days, the last one with it: 2026-11-01..2026-11-15. */
+export function daysOf({ from, to }: Period): string {
+  const last = new Date(to.getTime() - 1);
+  return `${from.toISOString().slice(0, 10)}..${last.toISOString().slice(0, 10)}`;
+}
+
 /** As the API wants it: 2026-11-01T00:00Z. */
 export function written(at: Date): string {
   return `${at.toISOString().slice(0, 16)}Z`;
