@@ -15,8 +15,6 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from examples.demo.past import make_past
-from examples.demo.past_jobs import a_short_day, days
 from examples.demo.present import Present
 from examples.demo.present_jobs import ALL, SMALL
 from examples.demo.site import REGIONS, Site, an_inbox
@@ -100,6 +98,10 @@ def begin(site: Site, port: int, inbox: str, interrupts: Interrupts, *, is_small
     say(f"A cloud starts on this computer, and {'a day' if is_small else f'{DAYS} days'} of work pass in seconds …")
     with interrupts.held():
         site.start_lab()
+    # The whole server comes with it: whoever is refused must not wait for that.
+    from examples.demo.past import make_past
+    from examples.demo.past_jobs import a_short_day, days
+
     make_past(site.home, REGIONS, a_short_day() if is_small else days(DAYS))
     say("A server goes on from there.")
     with interrupts.held():

@@ -1,6 +1,6 @@
 /** The parts of a job's page, one at a time; which one is in the address. What a part is made of is fetched when it is
  * first looked at. */
-import { NativeSelect, Tabs } from "@mantine/core";
+import { Group, NativeSelect, Tabs } from "@mantine/core";
 import { lazy, Suspense, type ComponentType } from "react";
 import { Waiting } from "@/parts/Loaded";
 import { useAddress } from "@/parts/address";
@@ -39,14 +39,16 @@ export function JobTabs({ stream, ...props }: Props) {
   const Part = PARTS[tab];
   return (
     <Tabs value={tab} onChange={(to) => goTo({ tab: to === "log" ? undefined : (to ?? undefined) })}>
-      <TabStrip value={tab}>
-        {names.map((name) => (
-          <Tabs.Tab key={name} value={name}>
-            {name.charAt(0).toUpperCase() + name.slice(1)}
-          </Tabs.Tab>
-        ))}
+      <Group wrap="nowrap" gap="sm" align="center">
+        <TabStrip value={tab}>
+          {names.map((name) => (
+            <Tabs.Tab key={name} value={name}>
+              {name.charAt(0).toUpperCase() + name.slice(1)}
+            </Tabs.Tab>
+          ))}
+        </TabStrip>
         {hasTasks && <TaskChoice {...props} onChange={(task) => goTo({ task: task ? String(task) : undefined })} />}
-      </TabStrip>
+      </Group>
       <Tabs.Panel value={tab} pt="sm">
         <Suspense fallback={<Waiting lines={4} />}>
           {Part ? <Part {...props} /> : <LogTab key={props.task} job={stream} isOver={props.isOver} />}
@@ -60,8 +62,8 @@ function TaskChoice({ job, task, isOver, onChange }: TabProps & { onChange: (tas
   const tasks = useTasks(job.id, true, isOver);
   return (
     <NativeSelect
-      ml="auto"
       size="xs"
+      miw={110}
       aria-label="task"
       value={task}
       onChange={(event) => onChange(Number(event.currentTarget.value))}

@@ -59,7 +59,7 @@ export function Members({ team }: { team: string }) {
                         size="compact-xs"
                         color="red"
                         variant="light"
-                        aria-label={`Take ${member.user_id} out of ${team}`}
+                        aria-label={`Take out ${member.user_id} of ${team}`}
                         onClick={() => setLeaving(member.user_id)}
                       >
                         Take out

@@ -62,6 +62,8 @@ export function StepGraph({ steps, chosen, onChoose }: Props) {
   );
 }
 
+const MOST_LETTERS = 19;
+
 interface BoxProps {
   box: Box;
   step: Step;
@@ -82,7 +84,7 @@ function StepBox({ box, step, isChosen, onChoose }: BoxProps) {
       role="button"
       tabIndex={0}
       aria-pressed={isChosen}
-      aria-label={`${step.name}: ${state}${step.needs.length ? `, after ${step.needs.join(", ")}` : ""}`}
+      aria-description={step.needs.length ? `after ${step.needs.join(", ")}` : undefined}
       transform={`translate(${box.x},${box.y})`}
       onClick={() => onChoose(step.name)}
       onKeyDown={onKeyDown}
@@ -90,8 +92,8 @@ function StepBox({ box, step, isChosen, onChoose }: BoxProps) {
       <rect width={BOX.width} height={BOX.height} rx={6} />
       <circle cx={16} cy={20} r={5} fill={INKS[state] ?? "var(--dim)"} />
       <text className={classes["name"]} x={28} y={24}>
-        {step.name.length > 19 ? `${step.name.slice(0, 18)}…` : step.name}
-        <title>{step.name}</title>
+        {step.name.length > MOST_LETTERS ? `${step.name.slice(0, MOST_LETTERS - 1)}…` : step.name}
+        {step.name.length > MOST_LETTERS && <title>{step.name}</title>}
       </text>
       <text className={classes["state"]} x={28} y={42} fill="var(--dim)">
         {[state, tookOf(step)].filter((word) => word !== "–").join(" · ")}
