@@ -20,8 +20,8 @@ from crucible.client.endpoint import Endpoint
 from crucible.client.errors import LocalServerFailed, ServerNotInstalled, ServerTimeout, ServerUnreachable
 from crucible.client.transport import Transport
 
-# A server is ready in about two seconds; a loaded computer may need many more, and who ends is seen at once. Whoever gave
-# up on a server that goes on starting would start another over the same data.
+# A server is ready in about two seconds; a loaded computer may need many more, and who ends is seen at once. Whoever
+# gave up on a server that goes on starting would start another over the same data.
 READY_WITHIN_S = 60.0
 # It lets running requests end and writes what it holds; it never waits for jobs.
 STOPPED_WITHIN_S = 30.0
