@@ -11,7 +11,7 @@ PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 # Whatever the shell says, compiled modules are kept: hundreds of processes that tests start load the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install web run run-local engines unit test check bench bench-check crash preempt fuzz clean
+.PHONY: help install web run run-local demo screenshots engines unit test check bench bench-check crash preempt fuzz clean
 
 help:  ## Say what can be done
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,6 +23,12 @@ run: install  ## Train on spot machines of a cloud on this computer, lose two of
 
 run-local: install  ## Train on this machine, be killed half way, resume, and show it
 	$(BIN)/python -m examples.quickstart.story
+
+demo: install  ## Look at the page with two teams, days of history and jobs in every state, until Ctrl-C: make demo PORT=8788
+	$(BIN)/python -m examples.demo.story $(if $(PORT),--port $(PORT))
+
+screenshots: $(VENV)/.ready-dev $(PAGE)  ## Pictures of every page of the demo, light and dark, wide and on a phone: make screenshots ONLY='job-*'
+	$(BIN)/python -m examples.demo.screenshots $(if $(ONLY),--only '$(ONLY)')
 
 engines: $(VENV)/.ready-dev $(PAGE)  ## Install what tests run on: torch, TensorFlow, Horovod, and as root sshd, Slurm, MariaDB, podman, Prometheus
 	$(BIN)/python -m engines

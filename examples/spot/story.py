@@ -32,7 +32,9 @@ CLOSED_WITHIN_S = 60
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crucible-run-") as home, a_cloud(Path(home)) as (client, lab):
-        return tell(client, lab)
+        code = tell(client, lab)
+    say("All of it is gone again. A world that stays, to look at in a browser: make demo")
+    return code
 
 
 @contextmanager
