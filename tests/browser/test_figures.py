@@ -79,6 +79,19 @@ def test_costs_of_a_job_are_the_ledgers(reader: Reader) -> None:
     }
 
 
+def test_a_figure_that_is_off_by_a_digit_is_found(reader: Reader) -> None:
+    """What this file looks with sees something."""
+    page = reader.part("cost")
+    figure = page.locator("[data-figure=saved_usd]")
+    expect(figure).to_contain_text("$")
+    shown = figure.evaluate("one => { one.firstChild.data += '1'; return one.textContent; }")
+    with pytest.raises(AssertionError, match=re.escape(f"not '{shown}'")):
+        compare(page, reader.ear)
+    figure.evaluate("one => one.replaceWith('$1.23')")
+    with pytest.raises(AssertionError, match="do not say where they are from"):
+        compare(page, reader.ear)
+
+
 def test_attempts_and_checkpoints_are_those_that_were(reader: Reader) -> None:
     page = reader.part("attempts")
     page.get_by_role("button", name=re.compile("^Attempt 0")).click()
@@ -184,7 +197,8 @@ def assert_adds_up(page: Page, ear: Ear, by: str) -> None:
     (step,) = {"hour", "day"} & report["rows"][0]["key"].keys()
     sums = {row["key"][step]: usd(row["cost_usd"]) for row in report["rows"]}
     drawn = {name: cost for name, cost, total in cells_of(figure) if cost != "$0.00" and cost == total}
-    assert drawn == sums and usd(report["total"]["cost_usd"]) in drawn.values()
+    assert drawn == sums
+    assert sum(row["cost_microusd"] for row in report["rows"]) == report["total"]["cost_microusd"] > 0
 
 
 # --- tables behind charts ---------------------------------------------------------------------------------------------

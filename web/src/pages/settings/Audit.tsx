@@ -27,7 +27,7 @@ export function Audit() {
       <Loaded query={query} lines={8}>
         {({ pages }) => {
           const lines = pages.flatMap((page) => page.items);
-          if (lines.length === 0) return <Empty title="No line fits" />;
+          if (lines.length === 0) return <Empty title="No line fits" command="crucible audit" />;
           return (
             <Rows label="Lines of the audit log" columns={COLUMNS} minWidth={1080}>
               {lines.map((line) => (
