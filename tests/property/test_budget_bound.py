@@ -17,6 +17,8 @@ from property.budget_world import BESIDE, CALM, ON_DEMAND, ROUGH, TICK_S, Story,
 EXAMPLES = int(os.environ.get("CRUCIBLE_EXAMPLES", "200"))
 PARTS = 2  # for as many workers
 
+pytestmark = pytest.mark.timeout(max(300, EXAMPLES))
+
 
 def told(seed: int, trouble: Trouble) -> Story:
     """To its end, with books that say what the invoice says."""

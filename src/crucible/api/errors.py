@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from crucible.api.reply import json_reply
 from crucible.model.errors import Busy, InvariantBroken, NotFound, PlatformError, Unauthenticated
+from crucible.wire.rest import FORMS
 
 _CODES = {404: "not_found", 405: "method_not_allowed", 408: "timeout", 413: "too_large"}
 
@@ -46,11 +47,17 @@ def internal_error(request_id: str) -> Response:
 
 def invalid(problems: Sequence[Mapping[str, Any]]) -> Response:
     """The answer to a request that does not have the right shape; `problems` as pydantic lists them."""
-    found = [{"field": ".".join(str(part) for part in p["loc"]), "message": str(p["msg"])} for p in problems]
+    found = [{"field": ".".join(str(part) for part in p["loc"]), "message": _words(p)} for p in problems]
     first = found[0] if found else {"field": "", "message": "the request is malformed"}
-    message = f"{first['field']}: {first['message']}" if first["field"] else first["message"]
+    field = first["field"].removeprefix("body.")
+    message = f"{field}: {first['message']}" if field else first["message"]
     details = {"field": first["field"], "problems": found[:20]}
     return _reply(422, "invalid_request", message, details, {})
+
+
+def _words(problem: Mapping[str, Any]) -> str:
+    form = FORMS.get(problem.get("ctx", {}).get("pattern", ""))
+    return str(problem["msg"]) if form is None else f"write {form}"
 
 
 def same_words(error: PlatformError, path: Mapping[str, str]) -> PlatformError:

@@ -1,5 +1,7 @@
 """What to do about an error, in one line, where the message does not already say it."""
 
+import re
+
 from crucible.client.errors import AmbiguousJob, ConnectionLost, LocalServerFailed, ServerError, ServerUnreachable
 from crucible.model import errors
 
@@ -23,6 +25,9 @@ _ADVICE: tuple[tuple[type[errors.PlatformError], str], ...] = (
     (errors.InvariantBroken, "this is a bug in Crucible: please report it with the server's log"),
 )
 
+# What else than a job is not there.
+_LISTED = re.compile(r"\b(?:no|the) (team|user|project|token|budget|dataset|template)\b")
+
 
 def advice(error: errors.PlatformError) -> str:
     hint = error.details.get("hint")
@@ -30,6 +35,8 @@ def advice(error: errors.PlatformError) -> str:
         return hint
     if "`crucible " in error.message:
         return ""
+    if isinstance(error, errors.NotFound) and (listed := _LISTED.search(error.message)):
+        return f"see what there is with crucible {listed[1]} ls"
     if type(error) is errors.PlatformError:  # the server's own words for "our bug"
         return "its log says more: crucible server status names the file"
     return next((words for kind, words in _ADVICE if isinstance(error, kind)), "")

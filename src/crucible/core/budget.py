@@ -169,7 +169,7 @@ def decide(standing: "Standing") -> Verdict:
         if short > 0 and stake.is_running and stake.kept_back > 0:
             stop.append(stake.job_id)
             short -= stake.kept_back - stake.if_stopped
-    reached = [share for share in budget.thresholds if at.spent >= share * budget.limit]
+    reached = [share for share in budget.thresholds if at.spent >= max(share * budget.limit, 1)]  # nothing is no share
     return Verdict(tuple(stop), cut, max(reached, default=None))
 
 

@@ -11,7 +11,7 @@ from crucible.core.auditing import by
 from crucible.core.rights import is_admin, manages
 from crucible.engine.context import Context
 from crucible.model.account import Grant, Membership, Principal, Role, Token, User, UserKind
-from crucible.model.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
+from crucible.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauthenticated
 from crucible.model.ids import Digest, TokenId, UserId
 
 # Long enough to spare a query per request, short enough that a revoked token dies at once for a person.
@@ -74,10 +74,12 @@ class People:
     async def change_user(
         self, who: Principal, user_id: UserId, *, role: Role | None = None, is_disabled: bool | None = None
     ) -> User:
-        """Raises Conflict if no admin would be left."""
+        """Raises Conflict if no admin would be left, or who asks would lock themselves out."""
         require_admin(who)
         store, now = self._context.store, self._context.clock.now()
         user = after = await store.user(user_id)
+        if is_disabled and user_id == who.user_id:
+            raise Conflict("nobody disables themselves: another admin must do it")
         if role is not None:
             after = replace(after, role=role)
         if is_disabled is not None and is_disabled != (user.disabled_at is not None):

@@ -100,5 +100,12 @@ TOLD_OF_JOBS: Mapping[Table, tuple[str, ...]] = {
 
 # Nobody is told a secret, nor what one could be guessed from.
 HIDDEN: frozenset[Column[str]] = frozenset(
-    {a.tokens.c.digest, a.audit.c.digest, s.secrets.c.wrapped, s.secrets.c.sealed, alerts.alert_channels.c.sealed}
+    {
+        a.tokens.c.digest,
+        a.audit.c.digest,
+        s.secrets.c.wrapped,
+        s.secrets.c.sealed,
+        alerts.alert_channels.c.wrapped,
+        alerts.alert_channels.c.sealed,
+    }
 )

@@ -17,6 +17,14 @@ MAX_PAGE = 200
 Status = Literal["pending", "scheduled", "provisioning", "running", "checkpointing", "completed", "failed", "cancelled"]
 # Names are shown in terminals and stored by databases that refuse NUL: no control characters.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+# What to write instead, where somebody's text does not fit a pattern, which says nothing to most.
+FORMS = {
+    r"^[^\x00-\x1f\x7f]+$": "a text without line breaks and control characters",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "letters, digits, `.`, `_` and `-`: at most 64, and a letter or digit first",
+    r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$": (
+        "letters, digits, `.`, `_`, `-` and `@`: at most 64, and a letter or digit first"
+    ),
+}
 Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 UserName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 HexDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -62,6 +62,20 @@ def test_admins_make_users(server: Server) -> None:
         assert server.call("POST", "/v1/users", "admin", json_body={"name": name}).status == 422
 
 
+def test_a_name_of_another_form_is_told_how_to_be_written(server: Server) -> None:
+    for name in ("", "a b", "é", "x" * 65, "-a"):
+        reply = server.call("POST", "/v1/users", "admin", json_body={"name": name})
+        assert (reply.status, reply.json["details"]["field"]) == (422, "body.name")
+        assert reply.json["message"].startswith("name: write letters, digits, ")
+
+
+def test_nobody_locks_themselves_out(server: Server) -> None:
+    assert server.call("POST", "/v1/users", "admin", json_body={"name": "second", "role": "admin"}).status == 201
+    reply = server.call("PATCH", "/v1/users/admin", "admin", json_body={"disabled": True})
+    assert (reply.status, "another admin must do it" in reply.json["message"]) == (409, True)
+    assert server.call("GET", "/v1/me", "admin").status == 200
+
+
 def test_nodes_are_seen_by_whose_job_they_work_on(server: Server) -> None:
     job_id = server.submit()
     agent = server.agent(job_id).begin()

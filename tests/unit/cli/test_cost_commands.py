@@ -92,3 +92,23 @@ def test_savings_tell_what_was_saved_and_what_could_be(crucible: Any, serve: Any
     assert "$4.50 saved against prices on demand" in ran.err and "1 job without an estimate" in ran.err
     crucible("savings", "--realised", "-q")
     assert server.requests[-1].query["available"] == "false"
+
+
+# --- what cannot be meant -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("budget", "set", "team:vision", "-5"), "below zero is none"),
+        (("budget", "top-up", "team:vision", "-0.5"), "below zero is none"),
+        (("budget", "top-up", "team:vision", "0"), "0 adds nothing"),
+        (("budget", "set", "team:vision", "1e30"), "from 0 to a billion"),
+        (("budget", "set", "team:vision", "nan"), "from 0 to a billion"),
+        (("budget", "set", "team:vision", "much"), "no amount in US dollars"),
+        (("token", "create", "x", "--expires", "99999999"), "0<x<=36500"),
+    ],
+)
+def test_an_amount_that_cannot_be_is_told_before_anybody_is_asked(crucible: Any, words: Any, said: str) -> None:
+    ran = crucible(*words)
+    assert ran.code == 2 and said in ran.err and ran.out == ""

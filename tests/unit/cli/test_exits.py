@@ -56,5 +56,7 @@ def test_the_exit_code_of_a_job_says_how_it_ended(status: str, code: int) -> Non
 def test_a_hint_of_the_server_goes_before_our_own() -> None:
     assert advice(errors.NotFound("x", hint="look there")) == "look there"
     assert "crucible ps -a" in advice(errors.NotFound("x"))
+    assert "crucible user ls" in advice(errors.NotFound("there is no user ada"))
+    assert "crucible team ls" in advice(errors.NotFound("ada is not in the team vision"))
     assert advice(errors.NotFound("there is no template x; `crucible template ls` lists them")) == ""
     assert "crucible login" in advice(errors.Unauthenticated("x"))

@@ -11,7 +11,7 @@ from crucible.core.billables import Billable, Price, before, billables, kept_bac
 from crucible.core.budget import Position, Stake, Standing, Verdict, covers, decide, forecast, shortage
 from crucible.core.budget_words import reached, stop_notice, stopped, waits
 from crucible.core.job import evolve, wish
-from crucible.model.budget import KEEPER, Budget, Payer, Period, Scope, Spender, Stakes, budget_id
+from crucible.model.budget import KEEPER, THRESHOLDS, Budget, Payer, Period, Scope, Spender, Stakes, budget_id
 from crucible.model.ids import JobId, MachineId, UserId
 from crucible.model.job import Desired
 from crucible.model.lease import LeasePhase, OrderPhase, SellerFacts
@@ -255,6 +255,11 @@ def test_the_highest_share_that_is_reached_is_told() -> None:
     standing = Standing(a_budget(100), Position(MicroUsd(81)))
     assert decide(standing).reached == 0.8
     assert decide(replace(standing, at=Position(MicroUsd(49)))).reached is None
+
+
+def test_of_a_budget_of_nothing_no_share_is_spent_while_nothing_is() -> None:
+    assert decide(Standing(a_budget(0), Position(MicroUsd(0)))).reached is None
+    assert decide(Standing(a_budget(0), Position(MicroUsd(1)))).reached == max(THRESHOLDS)
 
 
 def test_a_forecast_goes_by_what_runs() -> None:

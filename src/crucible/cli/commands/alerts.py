@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from crucible.cli import wording
 from crucible.cli.options import example, with_output
 from crucible.cli.output import Out
+from crucible.model.errors import NotFound
 
 if TYPE_CHECKING:
     from crucible.client.alert_shapes import AlertChannel, AlertRule
@@ -195,7 +197,7 @@ def mute(out: Out, name: str, span: int | None, off: bool) -> None:
     with connect(out) as client:
         rule = found(client.alert_rules(), name, "rule")
         after = client.change_alert_rule(rule["id"], {"muted_until": until})
-    words = f"{name} speaks again" if off else f"{name} is silent until {after['muted_until']}"
+    words = f"{name} speaks again" if off else f"{name} is silent until {wording.clock(after['muted_until'])}"
     out.show(after, lambda: [words])
 
 
@@ -327,4 +329,4 @@ def found(many: "Sequence[One]", word: str, what: str) -> "One":
         ids = ", ".join(one["id"] for one in fitting)
         raise click.UsageError(f"several are called {word}: say which by its id ({ids})")
     command = "crucible alert ls" if what == "rule" else "crucible alert channel ls"
-    raise click.UsageError(f"there is no {what} {word}; `{command}` lists them")
+    raise NotFound(f"there is no {what} {word}; `{command}` lists them")

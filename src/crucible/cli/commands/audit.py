@@ -41,5 +41,7 @@ def audit(
             return
         page = client.audit(team=team, user=user, subject=subject, before=before, limit=limit)
     out.show(page, lambda: audit_table(page["items"], out.width))
+    if not page["items"]:
+        out.note("nothing of that was changed by anybody")
     if page["next_before"] is not None:
         out.note(f"there is more: --before {page['next_before']}")

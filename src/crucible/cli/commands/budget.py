@@ -126,6 +126,8 @@ def set_budget(
 @with_output
 def top_up(out: Out, which: str, amount: float) -> None:
     """Add to its limit. What it has paused goes on."""
+    if not amount:
+        raise click.UsageError("0 adds nothing to it")
     from crucible.cli.session import connect
     from crucible.cli.views.budgets import budget_line
 

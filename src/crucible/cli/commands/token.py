@@ -30,7 +30,7 @@ def token() -> None:
     help="Good for this only; may be given again.  [default: whatever the user may do]",
 )
 @click.option(
-    "--expires", type=click.FloatRange(0, min_open=True), metavar="DAYS", help="Not valid after so many days."
+    "--expires", type=click.FloatRange(0, 36_500, min_open=True), metavar="DAYS", help="Not valid after so many days."
 )
 @with_output
 def create(out: Out, name: str, user: str | None, grants: tuple[str, ...], expires: float | None) -> None:
