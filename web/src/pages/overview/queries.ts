@@ -23,8 +23,7 @@ export function useJobsIn(status: string, limit: number) {
 }
 
 /** Without a beginning: this month. */
-export function useSpent(from: string | null) {
-  const tz = Intl.DateTimeFormat().resolvedOptions().timeZone;
+export function useSpent(tz: string, from: string | null) {
   const query = { tz, limit: 1, ...(from !== null && { from }) };
   return useQuery({
     queryKey: ["spent", tz, from],
