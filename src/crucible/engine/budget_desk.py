@@ -95,7 +95,7 @@ class BudgetDesk:
     # --- whose ----------------------------------------------------------------------------------------------------
 
     async def _check_subject(self, who: Principal, scope: Scope, name: str, period: Period) -> Job | None:
-        """The job, if it is for one. Raises NotFound."""
+        """The job, if it is for one. Raises NotFound, also for a team or project that they have nothing to do with."""
         if scope is Scope.SERVER:
             return None
         if scope is Scope.JOB:
@@ -106,11 +106,16 @@ class BudgetDesk:
                 raise NotFound(f"there is no job {name}")
             return job
         if scope is Scope.USER:
-            await self._context.store.user(UserId(name))
-        elif scope is Scope.TEAM and name not in {team.name for team in await self._context.store.teams()}:
-            raise NotFound(f"there is no team {name}")
-        elif scope is Scope.PROJECT and await self._team_of(name) is None:
-            raise NotFound(f"there is no project {name}")
+            if rights.is_admin(who):  # nobody else may, whoever there is
+                await self._context.store.user(UserId(name))
+            return None
+        team: str | None = name
+        if scope is Scope.PROJECT:
+            team = await self._team_of(name)
+        elif name not in {team.name for team in await self._context.store.teams()}:
+            team = None
+        if team is None or rights.role_in(who, team) is None:
+            raise NotFound(f"there is no {scope} {name}")
         return None
 
     async def _sees(self, who: Principal, budget: Budget) -> bool:

@@ -71,6 +71,15 @@ def test_a_change_on_something_old_is_refused(server: Server) -> None:
     assert server.call("GET", path, "alice").json["limit_usd"] == 600
 
 
+def test_what_is_foreign_is_refused_like_what_does_not_exist(server: Server) -> None:
+    made = {"name": "secret-project", "team": "speech"}
+    assert server.call("POST", "/v1/projects", "admin", json_body=made).status in (201, 409)
+    for scope, theirs in (("team", "speech"), ("project", "secret-project"), ("user", "bob")):
+        foreign, nothing = create(server, scope=scope, name=theirs), create(server, scope=scope, name="nowhere")
+        assert foreign.status == nothing.status == (403 if scope == "user" else 404)
+        assert foreign.text.replace(theirs, "nowhere") == nothing.text
+
+
 def test_managers_set_those_of_their_team_and_members_see_them(server: Server) -> None:
     assert create(server, "bob").status == 403
     assert create(server, "alice").status == 201
