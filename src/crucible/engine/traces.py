@@ -24,6 +24,8 @@ LOOK_BACK_LINES, LOOK_BACK = 2000, timedelta(minutes=15)
 GIVE_UP = timedelta(hours=1)
 PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 MOST_EVENTS, PAGE = 20_000, 1000
+# Spans that are sent together: collectors take a few megabytes. And how often one trace is tried before others are.
+AT_ONCE, TRIES = 500, 3
 REMEMBERED = 100_000
 
 
@@ -36,6 +38,8 @@ class Traces:
         self._after = 0  # every line before it has been seen to
         self._since: datetime | None = None  # jobs that ended before are another server's
         self._done: OrderedDict[JobId, None] = OrderedDict()
+        self._tries: dict[JobId, int] = {}  # in vain, of those that are not done
+        self._aside: tuple[JobId, Unreachable] | None = None  # in this round
 
     async def run(self) -> None:
         pause_s = EVERY_S
@@ -55,13 +59,15 @@ class Traces:
         store, now = self._context.store, self._context.clock.now()
         if self._since is None:
             self._after, self._since = max(0, await store.newest_status() - LOOK_BACK_LINES), now - LOOK_BACK
-        place = self._after
+        place, self._aside = self._after, None
         while lines := await store.ended_jobs(place, BATCH):
             for line in lines:
                 await self._see_to(line, now)
                 place = line.seq
-                if line.at < now - OVERLAP:
+                if line.at < now - OVERLAP and self._aside is None:
                     self._after = line.seq
+        if self._aside is not None:
+            raise self._aside[1]
 
     async def _is_ours(self) -> bool:
         """Kept from one round to the next; whoever gets it anew begins with the last minutes."""
@@ -77,18 +83,41 @@ class Traces:
             return
         if line.at < now - GIVE_UP:
             self._dropped(1)
-        else:
-            await self._give(line.job_id)
-        self._done[line.job_id] = None
+        elif not await self._try(line.job_id):
+            return
+        self._be_done_with(line.job_id)
+
+    async def _try(self, job_id: JobId) -> bool:
+        """A trace that is not taken again and again is set aside, once: if the next one is taken it was this one's
+        fault, and it is dropped; if not, the collector is away. Raises Unreachable."""
+        try:
+            await self._give(job_id)
+        except Unreachable as error:
+            self._tries[job_id] = self._tries.get(job_id, 0) + 1
+            if self._tries[job_id] < TRIES or self._aside is not None:
+                raise
+            self._aside = job_id, error
+            return False
+        if self._aside is not None:
+            log.warning("the trace of job %s is dropped: %s", *self._aside)
+            self._dropped(1)
+            self._be_done_with(self._aside[0])
+            self._aside = None
+        return True
+
+    def _be_done_with(self, job_id: JobId) -> None:
+        self._tries.pop(job_id, None)
+        self._done[job_id] = None
         if len(self._done) > REMEMBERED:
             self._done.popitem(last=False)
 
     async def _give(self, job_id: JobId) -> None:
         try:
-            story = await self._story(job_id)
+            found = spans(await self._story(job_id))
         except NotFound:
             return  # it was removed since
-        await self._sink.take(spans(story))
+        for first in range(0, len(found), AT_ONCE):
+            await self._sink.take(found[first : first + AT_ONCE])
         self._given(1)
 
     async def _story(self, job_id: JobId) -> Story:
