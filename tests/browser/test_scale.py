@@ -161,6 +161,7 @@ def test_the_first_load_is_small_and_asks_nobody_else(site: CrowdedSite, visitor
     fetched = Fetched(visitor.page)
     page = visitor.go()
     expect(page.get_by_role("group", name="Spent this month")).to_contain_text("$")
+    expect(page.get_by_role("figure").first).to_be_visible()  # what it draws last
     assert FIRST_LOAD_BYTES / 2 < fetched.bytes <= FIRST_LOAD_BYTES
 
 
