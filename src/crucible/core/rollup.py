@@ -9,6 +9,12 @@ from crucible.model.metrics import MINUTE_MS, QUARTER_MS, Bucket, Series
 
 # Names in one chart: more than anybody looks at, fewer than a program may make up.
 MOST_SERIES = 200
+# Between single samples and minutes: nothing is kept so, samples are joined when somebody asks. Each is a multiple of
+# the one before.
+SECONDS_MS = (1_000, 5_000, 15_000, 30_000)
+# Minutes that would leave so small a share of the points that were asked for are too coarse, while there are at most so
+# many samples to be read instead.
+SPARSE, SAMPLES_EACH = 4, 8
 
 Sample = tuple[int, int, int | None, Mapping[str, float]]  # rank, time in ms, step, values
 Key = tuple[int, str, int]  # rank, name, start
@@ -83,13 +89,13 @@ def within(series: Series, from_ms: int, to_ms: int, resolution_ms: int) -> Seri
 
 
 def finest(series: Series, max_points: int) -> int:
-    """From what is known by the quarter of an hour: the finest resolution at which no name has more points; 0 means
-    every sample by itself."""
-    if all(sum(one.count + one.invalid for one in found) <= max_points for found in series.values()):
+    """From what is known by the quarter of an hour: the resolution to read at; 0 means every sample by itself. What is
+    read so is not much more than was asked for, and `bounded` joins it."""
+    samples = max((sum(one.count + one.invalid for one in found) for found in series.values()), default=0)
+    minutes = max((_slots(found, MINUTE_MS) for found in series.values()), default=0)
+    if samples <= max_points or (minutes * SPARSE <= max_points and samples <= max_points * SAMPLES_EACH):
         return 0
-    if all(_slots(found, MINUTE_MS) <= max_points for found in series.values()):
-        return MINUTE_MS
-    return QUARTER_MS
+    return MINUTE_MS if minutes <= max_points else QUARTER_MS
 
 
 def _slots(found: tuple[Bucket, ...], resolution_ms: int) -> int:
@@ -100,7 +106,7 @@ def _slots(found: tuple[Bucket, ...], resolution_ms: int) -> int:
 def bounded(series: Series, resolution_ms: int, max_points: int) -> tuple[int, Series]:
     """With stretches joined until no name has more points than asked for."""
     while any(len(found) > max_points for found in series.values()):
-        resolution_ms = max(resolution_ms, MINUTE_MS) * 2 if resolution_ms else MINUTE_MS
+        resolution_ms = next((one for one in (*SECONDS_MS, MINUTE_MS) if one > resolution_ms), resolution_ms * 2)
         series = {name: coarser(found, resolution_ms) for name, found in series.items()}
     return resolution_ms, series
 

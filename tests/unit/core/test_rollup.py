@@ -82,9 +82,18 @@ def bucket(start_ms: int, count: int = 1) -> Bucket:
 def test_few_samples_are_shown_one_by_one_more_by_the_minute_many_by_the_quarter() -> None:
     few = {"loss": (bucket(0, 500), bucket(QUARTER_MS, 500))}
     assert finest(few, 1000) == 0
-    assert finest(few, 999) == MINUTE_MS
+    assert finest(few, 100) == MINUTE_MS
     week = {"loss": tuple(bucket(n * QUARTER_MS, 900) for n in range(7 * 96))}
     assert finest(week, 1000) == QUARTER_MS
+
+
+def test_a_little_too_many_samples_are_joined_by_the_second_and_not_by_the_minute() -> None:
+    few = {"loss": (bucket(0, 500), bucket(QUARTER_MS, 500))}
+    assert finest(few, 999) == 0
+    single = series_of(bucketed([(0, n * 500, n, {"loss": float(n)}) for n in range(1000)], 0), None)
+    resolution, chart = bounded(single, 0, 999)
+    assert (resolution, len(chart["loss"])) == (1000, 500)
+    assert bounded(single, 0, 30)[0] == 30_000
 
 
 def test_a_stretch_without_samples_is_not_there() -> None:
