@@ -37,7 +37,11 @@ export function StackedColumns({ label, names, columns, write, shorten }: Props)
             </span>
           ))}
         </div>
-        <div className={classes.plot} data-dense={columns.length > 120 || undefined}>
+        <div
+          className={classes.plot}
+          data-few={columns.length <= 31 || undefined}
+          data-dense={columns.length > 120 || undefined}
+        >
           {ticks.map((tick) => (
             <i key={tick} className={classes.line} style={{ bottom: `${(tick / top) * 100}%` }} />
           ))}

@@ -107,7 +107,7 @@ export function Attention({ found }: { found: Concern[] }) {
             {one.jobId ? (
               <JobLink id={one.jobId}>{one.title}</JobLink>
             ) : (
-              <Anchor component={Link} to="/budgets" size="sm" fw={600} truncate>
+              <Anchor component={Link} to="/budgets" size="sm" fw={600}>
                 {one.title}
               </Anchor>
             )}
