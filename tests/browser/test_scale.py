@@ -57,6 +57,10 @@ def test_ten_thousand_jobs_are_looked_through_without_a_pause(site: CrowdedSite,
         scrolled(page, jobs(page))
         expect(row(page, site.crowd.jobs + 1)).to_contain_text("train-0")
     assert_bounded(page, LIST_MB)
+    row(page, site.crowd.jobs + 1).get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1, name="train-0")).to_be_visible()
+    page.go_back()
+    expect(row(page, site.crowd.jobs + 1)).to_be_in_viewport()
 
 
 def test_keys_go_through_jobs_and_the_way_back_leads_to_the_same_list(site: CrowdedSite, visitor: Visitor) -> None:

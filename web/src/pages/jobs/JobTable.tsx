@@ -23,11 +23,13 @@ interface Props {
   picked: ReadonlySet<string> | null;
   onPick: (job: Brief) => void;
   onPickAll: () => void;
-  onView: (first: number) => void;
+  /** Where to begin, in pixels. */
+  top: number;
+  onView: (first: number, top: number) => void;
   onNearEnd: () => void;
 }
 
-export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onView, onNearEnd }: Props) {
+export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, top, onView, onNearEnd }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const isNarrow = useMediaQuery("(max-width: 48em)");
   const rowPx = isNarrow ? CARD_PX : ROW_PX;
@@ -38,6 +40,7 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
     estimateSize: () => rowPx,
     getItemKey: (index) => jobs[index]?.id ?? index,
     overscan: 4,
+    initialOffset: top,
   });
   const ids = useMemo(() => jobs.map((one) => one.id), [jobs]);
   const { chosen, moves } = useListKeys(ids, () => Math.ceil((rows.scrollOffset ?? 0) / rowPx));
@@ -56,7 +59,8 @@ export function JobTable({ jobs, loaded, isWhole, picked, onPick, onPickAll, onV
     const frame = toChosen();
     return () => cancelAnimationFrame(frame);
   }, [moves]);
-  useEffect(() => onView(first), [first, onView]);
+  const view = useEffectEvent(() => onView(first, rows.scrollOffset ?? 0));
+  useEffect(() => view(), [first]);
   useEffect(() => {
     if (last >= jobs.length - NEAR_END) onNearEnd();
   }, [last, jobs.length, loaded, onNearEnd]);

@@ -63,7 +63,11 @@ function Listing({ filters, mayPick }: { filters: Filters; mayPick: boolean }) {
         picked={mayPick ? picked : null}
         onPick={pick}
         onPickAll={() => setPicked((now) => (now.size > 0 ? new Set() : new Set(shown.map((one) => one.id))))}
-        onView={setFirst}
+        top={list.topOf(filters.words)}
+        onView={(row, top) => {
+          setFirst(row);
+          list.stay(filters.words, top);
+        }}
         onNearEnd={more}
       />
       <Group justify="space-between">

@@ -29,7 +29,22 @@ export class JobList {
   private isBusy = false;
   private over = new AbortController();
 
+  /** Where one is in what goes by these words, in pixels. */
+  private place = { words: "", top: 0 };
+
   constructor(private readonly filters: Omit<Filters, "words">) {}
+
+  isOf(filters: Omit<Filters, "words">): boolean {
+    return JSON.stringify(filters) === JSON.stringify(this.filters);
+  }
+
+  stay(words: string, top: number): void {
+    this.place = { words, top };
+  }
+
+  topOf(words: string): number {
+    return this.place.words === words ? this.place.top : 0;
+  }
 
   /** The next page, if there is one. */
   async more(): Promise<void> {

@@ -1,11 +1,26 @@
-import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { useLocation } from "@tanstack/react-router";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { SOON_MS } from "@/api/queries";
 import type { Filters } from "@/pages/jobs/filters";
 import { JobList } from "@/pages/jobs/job-list";
 
+/** Lists as they were left, by visit: the way back leads to where one was. */
+const left = new Map<string, JobList>();
+const MOST_LEFT = 5;
+
 /** One list for each choice of filters; asked again while the page is looked at. */
 export function useJobList({ status, team, project, user }: Filters) {
-  const list = useMemo(() => new JobList({ status, team, project, user }), [status, team, project, user]);
+  const visit = useLocation({ select: ({ state }) => state.__TSR_key ?? "" });
+  const [known] = useState(() => left.get(visit));
+  const list = useMemo(() => {
+    const wanted = { status, team, project, user };
+    return known?.isOf(wanted) ? known : new JobList(wanted);
+  }, [known, status, team, project, user]);
+  useEffect(() => {
+    left.delete(visit);
+    left.set(visit, list);
+    for (const oldest of [...left.keys()].slice(0, -MOST_LEFT)) left.delete(oldest);
+  }, [visit, list]);
   useEffect(() => {
     list.open();
     return () => list.close();
