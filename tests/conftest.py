@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     slow = [item for item in items if item.nodeid.startswith(SLOW)]
     rest = [item for item in items if not item.nodeid.startswith(SLOW)]
-    # Those of a module together: they share what is dear to make. Modules of a kind apart, in an order that is always the
-    # same: browsers, simulations and whoever waits for processes take turns, and no kind has the computer for itself.
+    # Those of a module together: they share what is dear to make. Modules of a kind apart, always in the same order:
+    # browsers, simulations and whoever waits for processes take turns, and no kind has the computer for itself.
     slow.sort(key=lambda item: zlib.crc32(item.nodeid.partition("::")[0].encode()))
     order = {path: n for n, path in enumerate(dict.fromkeys(str(item.path) for item in slow))}
     share = len(items) // workers
