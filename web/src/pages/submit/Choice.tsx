@@ -38,7 +38,7 @@ export function Choice({ plan, isOld }: { plan: Plan; isOld: boolean }) {
           {[gpusOf(one) === "0" ? "no GPU" : gpusOf(one), marketOf(one), one.why].filter(Boolean).join(" · ")}
         </Text>
       </div>
-      <SimpleGrid cols={{ base: 2, xs: 3, md: 2, xl: 3 }} spacing="xs" verticalSpacing="xs">
+      <SimpleGrid cols={{ base: 2, xs: 3, md: 2 }} spacing="xs" verticalSpacing="xs">
         <Figure
           label="Total, p50–p90"
           value={costRange(one)}
