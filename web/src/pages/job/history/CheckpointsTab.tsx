@@ -38,7 +38,10 @@ export default function CheckpointsTab({ job, task, isOver }: TabProps) {
           )
         }
       </Loaded>
-      <Command line={`crucible checkpoints get ${job.id} -d ./weights`} />
+      <Group gap="md">
+        <Command line={`crucible checkpoints get ${job.id} -d ./weights`} />
+        <Command line={`crucible checkpoints verify ${job.id} --all`} />
+      </Group>
       {removed !== null && (
         <Asked
           title={`Remove the checkpoint of step ${count(removed)}?`}
