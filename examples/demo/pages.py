@@ -24,6 +24,7 @@ def pages(ids: Mapping[str, str]) -> dict[str, str]:
         "job-waiting": f"jobs/{ids[jobs.WAITING.name]}",
         "job-tasks": f"jobs/{ids[SEARCH]}?tab=tasks",
         "submit": "submit",
+        "submit-job": f"submit?from={job}",
         "compare": "compare",
         "costs": "costs",
         "sweeps": "sweeps",

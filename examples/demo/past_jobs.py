@@ -167,7 +167,7 @@ def worth(params: Mapping[str, Any]) -> float:
     """The valley that the search looks for: a rate of about 3e-4, some dropout, adamw."""
     off = math.log10(float(params["learning_rate"])) + 3.5
     rest = 0.9 * abs(float(params["dropout"]) - 0.15) + 0.25 * (params["optimizer"] == "sgd")
-    return 1.9 + 0.55 * off * off + rest + 0.12 * abs(math.log2(float(params["batch_size"])) - 5)
+    return float(1.9 + 0.55 * off * off + rest + 0.12 * abs(math.log2(float(params["batch_size"])) - 5))
 
 
 def workflow() -> PastJob:

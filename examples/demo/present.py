@@ -108,9 +108,8 @@ class Present:
             self._until("the wrong job runs", lambda: self._status(wrong) == "running")
             self._clients["chloe"].cancel(wrong)
         self._until("the job goes on elsewhere", lambda: self._runs_again(resumed))
-        ending = [jobs.FAILED, jobs.COMPLETED, jobs.LABELS, jobs.COMPARED]
-        for job in ending:
-            self._until(f"{job.name} is over", lambda job=job: self._status(self._id(job)) in TERMINAL)
+        ending = [self._id(job) for job in (jobs.FAILED, jobs.COMPLETED, jobs.LABELS, jobs.COMPARED)]
+        self._until("short jobs are over", lambda: all(self._status(one) in TERMINAL for one in ending))
 
     def _spend(self) -> None:
         """One project has hardly any money left, so its job is paused; one comes close to its limit."""
@@ -134,7 +133,7 @@ class Present:
 
     def _machines(self, job_id: str) -> list[str]:
         newest = self.admin.attempts(job_id)[-1]
-        return [machine["machine_id"] for machine in newest["machines"]]
+        return [machine["machine_id"] for machine in newest["machines"] if machine["machine_id"]]
 
     def _runs_again(self, job_id: str) -> bool:
         return any(one["number"] > 0 and one["started_at"] for one in self.admin.attempts(job_id))

@@ -1,6 +1,7 @@
 """Pictures of every page, for `make screenshots`: light and dark, on a desk and on a phone, of a demo that is started
 for it or runs already."""
 
+import base64
 import json
 import os
 import subprocess
@@ -27,9 +28,28 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-backgr
 KEY = "crucible.token"
 READY_WITHIN_S = 300.0
 SHOWN_WITHIN_MS = 30_000.0
+# Of a long page, on a computer that does other things as well.
+TAKEN_WITHIN_MS = 180_000.0
 # Charts are drawn when what they show has come.
 DRAWN_MS = 400.0
 SETTLED = "() => document.querySelector('h1') !== null && document.querySelector('[aria-busy=true]') === null"
+
+
+# What the documentation shows, as much of it as fits on a screen.
+PICTURES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("1440", "light"): ("overview", "job-timeline", "submit-job", "costs"),
+    ("1440", "dark"): ("job-metrics", "sweeps-search"),
+    ("360", "light"): (),
+    ("360", "dark"): ("job-log",),
+}
+PACKED = """async png => {
+    const [image, canvas] = [new Image(), document.createElement("canvas")];
+    image.src = `data:image/png;base64,${png}`;
+    await image.decode();
+    [canvas.width, canvas.height] = [image.width, image.height];
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    return canvas.toDataURL("image/webp", 0.86).split(",")[1];
+}"""
 
 
 @click.command()
@@ -37,21 +57,38 @@ SETTLED = "() => document.querySelector('h1') !== null && document.querySelector
 @click.option("--only", default="*", help="Pages whose names are so: job-*, costs.")
 @click.option("--size", type=click.Choice(list(SIZES)), multiple=True, default=list(SIZES), show_default=True)
 @click.option("--theme", type=click.Choice(THEMES), multiple=True, default=THEMES, show_default=True)
+@click.option(
+    "--pictures",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Instead, the few that the documentation shows, as WebP: docs/pictures.",
+)
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=FOLDER, show_default=True)
-def main(out: Path, only: str, size: tuple[str, ...], theme: tuple[str, ...], folder: Path) -> None:
+def main(
+    out: Path, only: str, size: tuple[str, ...], theme: tuple[str, ...], pictures: Path | None, folder: Path
+) -> None:
     """Look at every page of a demo."""
-    out.mkdir(parents=True, exist_ok=True)
+    (pictures or out).mkdir(parents=True, exist_ok=True)
     with a_demo(folder.absolute()) as told, sync_playwright() as playwright:
         token = (folder.absolute() / "home" / "admin-token").read_text().strip()
         wanted = {name: path for name, path in pages(told["jobs"]).items() if fnmatch(name, only)}
         path = CHROMIUM if Path(CHROMIUM).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         for scheme, width in product(theme, size):
-            print(f"{scheme}, {width} px: {len(wanted)} pages", flush=True)
-            for name, page in looked_at(browser, told["url"], token, wanted, width, scheme):
-                page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True)
+            shown = {name: wanted[name] for name in PICTURES[width, scheme]} if pictures else wanted
+            print(f"{scheme}, {width} px: {len(shown)} pages", flush=True)
+            for name, page in looked_at(browser, told["url"], token, shown, width, scheme):
+                if pictures is None:
+                    page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True, timeout=TAKEN_WITHIN_MS)
+                elif name in shown:
+                    (pictures / f"{name}.webp").write_bytes(as_webp(browser, page.screenshot()))
         browser.close()
-    print(f"they are in {out}")
+    print(f"they are in {pictures or out}")
+
+
+def as_webp(browser: Browser, png: bytes) -> bytes:
+    """A third as large, by the browser itself."""
+    with browser.new_page() as page:
+        return base64.b64decode(page.evaluate(PACKED, base64.b64encode(png).decode()))
 
 
 def looked_at(
