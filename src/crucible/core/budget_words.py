@@ -1,10 +1,12 @@
 """What is said of budgets: why a job waits or stops, and what people should hear of. Pure."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from crucible.core.budget import Shortage, Standing, term
 from crucible.model.budget import Budget, Period, Scope
 from crucible.model.ids import JobId, UserId
+from crucible.model.job import Job
 from crucible.model.notice import Notice, NoticeKind, Severity, notice_key
 from crucible.model.units import MicroUsd, usd
 
@@ -54,7 +56,20 @@ def went_on() -> str:
 # --- notices --------------------------------------------------------------------------------------------------
 
 
-def reached(standing: Standing, share: float, now: datetime) -> Notice:
+class Whom(NamedTuple):
+    """Whom it concerns: who is in the team, or the person; nobody: those who look after the whole server."""
+
+    team: str | None = None
+    project: str | None = None
+    user_id: UserId | None = None
+    job_id: JobId | None = None
+
+
+def paid_for(job: Job) -> Whom:
+    return Whom(job.team, job.project, job.user_id, job.id)
+
+
+def reached(standing: Standing, share: float, now: datetime, whom: Whom) -> Notice:
     """Once for each limit and period: its key says so."""
     budget, spent = standing.budget, standing.at.spent
     left = money(MicroUsd(max(budget.limit - spent, 0)))
@@ -68,10 +83,11 @@ def reached(standing: Standing, share: float, now: datetime) -> Notice:
         f"{money(spent)} of {money(budget.limit)} is spent for {subject(budget)}{span(budget)}; {left} is left, and "
         f"{money(standing.at.per_hour)} is spent every hour now. A spent budget {what} its jobs.",
         {"threshold": share, "spent_microusd": spent},
+        whom,
     )
 
 
-def stop_notice(standing: Standing, job_id: JobId, user_id: UserId, now: datetime) -> Notice:
+def stop_notice(standing: Standing, job: Job, now: datetime) -> Notice:
     budget = standing.budget
     if budget.pauses:
         what, more = "is paused", f"It saves, and goes on when there is more: `crucible budget top-up {budget.id} …`."
@@ -80,15 +96,18 @@ def stop_notice(standing: Standing, job_id: JobId, user_id: UserId, now: datetim
     return _notice(
         budget,
         now,
-        f"stop/{job_id}/{int(now.timestamp())}",
+        f"stop/{job.id}/{int(now.timestamp())}",
         Severity.CRITICAL,
-        f"the budget {budget.id} is spent: job {job_id} {what}",
+        f"the budget {budget.id} is spent: job {job.id} {what}",
         f"{money(standing.at.spent)} of {money(budget.limit)} is spent for {subject(budget)}{span(budget)}, and the "
         f"rest is needed to stop what runs. {more}",
         {"spent_microusd": standing.at.spent},
-        job_id,
-        user_id,
+        paid_for(job),
     )
+
+
+def key_of(budget: Budget, now: datetime, occurrence: str) -> str:
+    return notice_key(f"budget:{budget.id}", f"{term(budget, now)}/{budget.limit}/{occurrence}")
 
 
 def _notice(
@@ -99,21 +118,18 @@ def _notice(
     title: str,
     text: str,
     details: dict[str, float],
-    job_id: JobId | None = None,
-    user_id: UserId | None = None,
+    whom: Whom,
 ) -> Notice:
-    owner = UserId(budget.name) if budget.scope is Scope.USER else user_id
-    of_job = JobId(budget.name) if budget.scope is Scope.JOB else job_id
     return Notice(
-        key=notice_key(f"budget:{budget.id}", f"{term(budget, now)}/{budget.limit}/{occurrence}"),
+        key=key_of(budget, now, occurrence),
         at=now,
         kind=NoticeKind.BUDGET,
         severity=severity,
         title=title,
         text=text,
-        team=budget.name if budget.scope is Scope.TEAM else None,
-        project=budget.name if budget.scope is Scope.PROJECT else None,
-        user_id=owner or (budget.created_by if budget.scope is Scope.JOB else None),
-        job_id=of_job,
+        team=whom.team,
+        project=whom.project,
+        user_id=whom.user_id,
+        job_id=whom.job_id,
         details={"budget": budget.id, "limit_microusd": budget.limit, **details},
     )

@@ -33,7 +33,7 @@ class BudgetWishes:
         desired = Desired.HOLD if budget.pauses else Desired.CANCEL
 
         def notice(job: Job) -> Notice:
-            return stop_notice(standing, job.id, job.user_id, self._context.clock.now())
+            return stop_notice(standing, job, self._context.clock.now())
 
         is_done = await self._wish(job_id, desired, stopped(budget), notice, "budget.stop", claim)
         if is_done:

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from crucible.core.billables import Price, most_asked, price_of
 from crucible.core.budget import Standing, Verdict, decide
-from crucible.core.budget_words import reached
+from crucible.core.budget_words import Whom, key_of, paid_for, reached
 from crucible.engine.budget_wishes import BudgetWishes
 from crucible.engine.context import Context
 from crucible.engine.purse import Purse
-from crucible.model.budget import KEEPER, Spender, Stakes
-from crucible.model.errors import StaleClaim
-from crucible.model.ids import JobId
+from crucible.model.budget import KEEPER, Budget, Scope, Spender, Stakes
+from crucible.model.errors import NotFound, StaleClaim
+from crucible.model.ids import JobId, UserId
 from crucible.model.job import Desired
 from crucible.model.lease import Order
 from crucible.ports.store import Claim
@@ -61,14 +61,31 @@ class BudgetKeeper:
         await self._let_go(purse, stakes, stopped, claim)
 
     async def _tell(self, standing: Standing, verdict: Verdict, now: datetime, claim: Claim | None) -> None:
-        if verdict.reached is None:
+        budget, share = standing.budget, verdict.reached
+        if share is None or (key := key_of(budget, now, f"{share:g}")) in self._told:
             return
-        notice = reached(standing, verdict.reached, now)
-        if notice.key not in self._told:
-            await self._context.store.commit((), (notice,), label="budget.warn", claim=claim)
-            if len(self._told) >= TOLD_REMEMBERED:
-                self._told.clear()
-            self._told.add(notice.key)
+        notice = reached(standing, share, now, await self._concerned(budget))
+        await self._context.store.commit((), (notice,), label="budget.warn", claim=claim)
+        if len(self._told) >= TOLD_REMEMBERED:
+            self._told.clear()
+        self._told.add(key)
+
+    async def _concerned(self, budget: Budget) -> Whom:
+        store, name = self._context.store, budget.name
+        match budget.scope:
+            case Scope.SERVER:
+                return Whom()
+            case Scope.TEAM:
+                return Whom(team=name)
+            case Scope.USER:
+                return Whom(user_id=UserId(name))
+            case Scope.PROJECT:
+                return Whom(await store.team_of_project(name), name)
+            case Scope.JOB:
+                try:
+                    return paid_for(await store.job(JobId(name)))
+                except NotFound:  # it was removed since
+                    return Whom(user_id=budget.created_by)
 
     # --- those that wait for money --------------------------------------------------------------------------------
 

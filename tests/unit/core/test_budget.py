@@ -9,7 +9,7 @@ import pytest
 from crucible.core import budget as budgets
 from crucible.core.billables import Billable, Price, before, billables, kept_back, owed, price_of, stop_time
 from crucible.core.budget import Position, Stake, Standing, Verdict, covers, decide, forecast, shortage
-from crucible.core.budget_words import reached, stop_notice, stopped, waits
+from crucible.core.budget_words import Whom, reached, stop_notice, stopped, waits
 from crucible.core.job import evolve, wish
 from crucible.model.budget import KEEPER, THRESHOLDS, Budget, Payer, Period, Scope, Spender, Stakes, budget_id
 from crucible.model.ids import JobId, MachineId, UserId
@@ -310,10 +310,16 @@ def test_what_is_said_names_the_budget_and_what_to_do() -> None:
 
 def test_a_share_is_told_once_for_each_limit_and_period() -> None:
     standing = Standing(a_budget(10 * MICRO, period=Period.MONTH), Position(MicroUsd(8_100_000)))
-    notice = reached(standing, 0.8, NOW)
+    notice = reached(standing, 0.8, NOW, Whom("vision"))
     assert notice.key == "budget:team:vision:month:2026-11/10000000/0.8"
     assert (notice.team, notice.title) == ("vision", "80% of the budget team:vision:month is spent")
-    assert stop_notice(standing, JobId("j1"), UserId("ada"), NOW).job_id == "j1"
+
+
+def test_that_a_job_is_stopped_concerns_its_owner_and_its_team_whosever_budget_it_is() -> None:
+    for scope in (Scope.USER, Scope.PROJECT, Scope.SERVER):
+        standing, job = Standing(a_budget(10, scope, "x"), Position(MicroUsd(9))), a_job(team="vision", project="cats")
+        told = stop_notice(standing, job, NOW)
+        assert (told.team, told.project, told.user_id, told.job_id) == ("vision", "cats", job.user_id, job.id)
 
 
 # --- who holds a job --------------------------------------------------------------------------------------------

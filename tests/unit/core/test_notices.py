@@ -116,7 +116,8 @@ def back(since: datetime) -> Notice | None:
 
 
 def spent(share: float) -> Notice:
-    return budget_words.reached(Standing(TEN_DOLLARS, Position(MicroUsd(9_000_000))), share, NOW)
+    standing = Standing(TEN_DOLLARS, Position(MicroUsd(9_000_000)))
+    return budget_words.reached(standing, share, NOW, budget_words.Whom("vision"))
 
 
 def leaked(machine_id: str) -> Notice:

@@ -18,13 +18,14 @@ from crucible.engine.keys import Keys
 from crucible.engine.purse import Purse
 from crucible.engine.wakes import Wakes
 from crucible.model.audit import AuditEntry
-from crucible.model.budget import KEEPER, Budget, BudgetId, Period, Scope
+from crucible.model.budget import KEEPER, Budget, Period, Scope, budget_id
 from crucible.model.ids import JobId, TokenId, UserId
 from crucible.model.job import Desired, JobDesired
 from crucible.model.lease import LeaseClosed
 from crucible.model.policy import Policy
 from crucible.model.storage import parse
 from crucible.model.units import MICRO, MicroUsd
+from crucible.ports.alerts import NoticeQuery
 from crucible.ports.store import Store
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
@@ -65,14 +66,14 @@ class World:
     def _want(self) -> None:
         self.wanted += 1
 
-    async def budget(self, limit: int) -> None:
+    async def budget(self, limit: int, scope: Scope = Scope.SERVER, name: str = "") -> None:
         """Of everything; set anew, its limit is another one."""
         now = self.clock.now()
         known = next(iter(await self.store.budgets()), None)
         new = Budget(
-            id=BudgetId("server:once"),
-            scope=Scope.SERVER,
-            name="",
+            id=budget_id(scope, name, Period.ONCE),
+            scope=scope,
+            name=name,
             period=Period.ONCE,
             limit=MicroUsd(limit),
             starts_at=EPOCH - timedelta(days=9999),
@@ -231,5 +232,32 @@ def test_nothing_is_read_before_somebody_buys_what_costs_money(playing: Playing)
         purse = Purse(world.context)
         assert await purse.pay((await running(world.store)).job, Price()) is None
         assert purse._stakes is None
+
+    playing(scene)
+
+
+# --- who hears of it ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "team", "user"),
+    [
+        (Scope.TEAM, "vision", "vision", None),
+        (Scope.PROJECT, "cats", "vision", None),
+        (Scope.USER, "ann", None, "ann"),
+        (Scope.JOB, "j1", "vision", "ann"),
+        (Scope.SERVER, "", None, None),
+    ],
+)
+def test_a_share_that_is_spent_is_told_to_whom_it_concerns(
+    playing: Playing, scope: Scope, name: str, team: str | None, user: str | None
+) -> None:
+    async def scene(world: World) -> None:
+        job, _ = await submitted(world.store, team="vision", project="cats", user_id=ANN)
+        await write(world.store, a_posting(job.id, amount=900_000))
+        await world.budget(MICRO, scope, name)
+        await world.keeper.tick()
+        told = [notice for _, notice in await world.store.notices(NoticeQuery(limit=10))]
+        assert [(notice.team, notice.user_id, notice.title[:3]) for notice in told] == [(team, user, "80%")]
 
     playing(scene)
