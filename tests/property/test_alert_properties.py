@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crucible.core.delivery import TRY_LASTS
+from crucible.core.delivery import MAX_TRIES, TRY_LASTS
 from crucible.core.quiet import quiet_until, stretch
 from crucible.engine.hub import Hub
 from crucible.engine.sending import SEND_TIMEOUT_S, Sending, closed
@@ -28,6 +28,7 @@ from crucible.model.audit import AuditEntry
 from crucible.model.errors import SendFailed
 from crucible.model.ids import AlertChannelId, AlertRuleId, TokenId, UserId
 from crucible.model.notice import Notice, NoticeKind, Severity
+from crucible.ports.alerts import NoticeQuery
 from crucible.ports.notifier import Outlets
 from crucible.seal.keyring import KeyRing
 from crucible.store import open_store
@@ -83,9 +84,18 @@ class Clock:
         return await awaitable
 
 
-async def story(folder: Path, batches: list[int], deaths: list[bool], ups: list[bool]) -> tuple[Far, list[str]]:
+class Broken(Far):
+    """Meets a mistake of ours each time."""
+
+    async def send(self, destination: Destination, message: Message) -> None:
+        raise KeyError("a word that nobody thought of")
+
+
+async def story(
+    folder: Path, batches: list[int], deaths: list[bool], ups: list[bool], kind: type[Far] = Far
+) -> tuple[Far, list[str]]:
     """Notices are written batch by batch, told and sent by a server that may die anywhere and starts again."""
-    clock, far, chance = Clock(), Far(iter(ups)), Chance(iter(deaths))
+    clock, far, chance = Clock(), kind(iter(ups)), Chance(iter(deaths))
     sealer = KeyRing.made_in(folder / "keys")
 
     async def server() -> tuple[Any, Telling, Sending]:
@@ -257,3 +267,17 @@ def test_each_night_is_as_long_as_it_says_but_for_what_the_clocks_are_changed_by
 
 def test_a_try_outlasts_the_longest_send() -> None:
     assert TRY_LASTS.total_seconds() > SEND_TIMEOUT_S
+
+
+def test_a_message_that_we_cannot_make_is_given_up_in_the_end_and_says_why(tmp_path: Path) -> None:
+    async def ends() -> list[tuple[str, int, str | None]]:
+        _, keys = await story(tmp_path, [3], [], [], Broken)
+        store = await open_store(f"sqlite:///{tmp_path / 'db'}")
+        tries = [one.delivery for seq, _ in await store.notices(NoticeQuery(limit=9)) for one in await store.told(seq)]
+        await store.close()
+        assert len(tries) == len(keys) * len(PLACES)
+        return [(one.state, one.tries, one.error) for one in tries]
+
+    for state, tries, error in asyncio.run(ends()):
+        assert (state, tries) == ("dead", MAX_TRIES)
+        assert error == f"given up after {MAX_TRIES} tries: it cannot be made or sent: KeyError"

@@ -123,6 +123,12 @@ class Sending:
             return failed(tried, error.message, self._context)
         except TimeoutError:
             return failed(tried, f"no answer within {SEND_TIMEOUT_S:.0f} s", self._context)
+        except PlatformError:
+            raise  # the store's: it was not tried, and nobody knows what became of it
+        except Exception as error:
+            # A mistake of ours, or of a library: it is tried as often as any, and no message waits for ever behind it.
+            log.exception("the message %s cannot be made or sent", tried.id)
+            return failed(tried, f"it cannot be made or sent: {type(error).__name__}", self._context)
         return deliveries.sent(tried, clock.now())
 
     async def _send(self, channel: AlertChannel, tried: Delivery) -> None:
