@@ -16,8 +16,8 @@ from crucible.testing import long_log, years
 
 from .crowded import CrowdedSite, crowded_site
 
-# A task of more than 200 ms is felt, and the benchmark allows none. A thread that shares its core with other tests works
-# for longer at the same thing.
+# A task of more than 200 ms is felt, and the benchmark allows none. A thread that shares its core with other tests
+# works for longer at the same thing.
 LONG_MS = 400.0
 FIRST_LOAD_BYTES = 250_000
 # Of the whole document, with a list or a log in it that has no end.
