@@ -10,7 +10,7 @@ from crucible.client.api import TERMINAL
 from lab_site import LabSite
 
 WITHIN_S = 180.0
-STEPS = 1200
+STEPS = 600
 # A step takes its time until the file is there.
 SCRIPT = """
 import os, pathlib, time
@@ -22,7 +22,7 @@ while step < {steps}:
     train.log(step, loss=1 / step, lr=0.0003 * step)
     train.progress(step, {steps})
     time.sleep(0.002 if os.path.exists({hurry!r}) else 0.1)
-    if train.should_stop() or step % 100 == 0:
+    if train.should_stop() or step % 40 == 0:
         pathlib.Path("state.bin").write_bytes(bytes(12345))
         train.save_checkpoint("state.bin", step, {{"loss": 1 / step}})
     if train.should_stop():

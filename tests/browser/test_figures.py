@@ -146,7 +146,8 @@ def assert_to_scale(page: Page, attempts: list[Any]) -> None:
 def test_metrics_are_drawn_of_what_was_measured(reader: Reader) -> None:
     page = reader.part("metrics")
     job = f"/v1/jobs/{reader.past.job}"
-    expect(page.get_by_role("heading", name="loss")).to_be_visible(timeout=PATIENCE_MS)
+    for chart in ("loss", "lr", "Memory", "Disk"):
+        expect(page.get_by_role("heading", name=chart, exact=True)).to_be_visible(timeout=PATIENCE_MS)
     show_tables(page)
     compare(page, reader.ear)
     attempts = reader.ear.ask(f"{job}/attempts")["items"]
