@@ -15,6 +15,7 @@ from crucible.model.errors import NotFound
 from crucible.model.ids import AttemptId, JobId
 from crucible.model.job import JobSubmitted
 from crucible.model.shards import Desk, Shard, Shards, ShardState, ShardTally, Turn
+from crucible.model.spec import JobType
 from crucible.model.task import TaskCreated
 from crucible.ports.store import JobQuery, Store
 from crucible.testing.specimens import LATER, NOW, a_job, a_task, an_attempt
@@ -26,7 +27,7 @@ RESULT = core.Result(output="o", size_bytes=7, sha256="ab", failed=1, errors=({"
 
 async def submitted(store: Store, items: int = 100, size: int = 10, workers: int = 2) -> list[Attempt]:
     """A job with its shards, and an attempt of each worker."""
-    job = a_job()
+    job = a_job(job_type=JobType.INFERENCE)
     tasks = [a_task(job, index) for index in range(workers)]
     cut = tuple(core.cut(JOB, items, size, [7 * n + 7 for n in range(items)]))
     changes = [born(job, JobSubmitted(NOW)), *(born(task, TaskCreated(NOW)) for task in tasks)]
