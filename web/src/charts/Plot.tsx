@@ -72,7 +72,7 @@ function optionsOf(
     cursor: { drag: { x: true, y: false } },
     hooks: { draw: [drawMarks(marks, ink)], ready: [newest], setData: [newest], setCursor: [newest] },
     axes: [
-      { ...axis, ...(isTime && { values: (_, ticks, __, ___, step) => timeWords(ticks, step) }) },
+      { ...axis, ...(isTime && { space: 84, values: (_, ticks, __, ___, step) => timeWords(ticks, step) }) },
       {
         ...axis,
         size: sideWidth,

@@ -39,7 +39,7 @@ export function JobTabs({ stream, ...props }: Props) {
   const Part = PARTS[tab];
   return (
     <Tabs value={tab} onChange={(to) => goTo({ tab: to === "log" ? undefined : (to ?? undefined) })}>
-      <Group wrap="nowrap" gap="sm" align="center">
+      <Group gap="xs" align="center">
         <TabStrip value={tab}>
           {names.map((name) => (
             <Tabs.Tab key={name} value={name}>

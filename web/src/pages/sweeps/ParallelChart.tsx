@@ -11,7 +11,7 @@ import type { Shape } from "@/api/client";
 
 const SIZE = { height: 300, left: 16, right: 52, top: 40, bottom: 14 };
 // An axis needs so much room, or its name and figures lie on the next one's.
-const AXIS_PX = 84;
+const AXIS_PX = 104;
 
 interface Props {
   trials: Trial[];
