@@ -22,6 +22,7 @@ job:
   name: {name}
   type: hpo
   retry: {{limit: 0}}
+  resources: {{gpus: 1, max_gpus_per_node: 1}}
   constraints: {{providers: [local]}}
   command: "echo began $N >> {witness}; {work}; echo ended $N >> {witness}"
   sweep: {{parameters: {{N: {{min: 1, max: {trials}, step: 1}}}}}}
@@ -45,8 +46,8 @@ def counts(made: World, job: str) -> dict[str, int]:
 def test_a_death_while_tasks_get_seats_runs_every_one_of_them_once(
     tmp_path: Path, request: pytest.FixtureRequest, points: list[str], is_shared: bool
 ) -> None:
-    """Half of the points on each database. The first trial goes on until the server is dead: else all might end within
-    one look, and then no machine is given back before the job is over."""
+    """Half of the points on each database. A trial has a machine of its own, and the first goes on until the server is
+    dead: else all might end within one look, and no machine would be given back before the job is over."""
     server: Postgres | None = request.getfixturevalue("postgres") if is_shared else None
     with world(tmp_path, database=server and server.fresh_database()) as made:
         for point in points[is_shared::2]:

@@ -207,12 +207,12 @@ def test_half_a_minute_of_silence_ends_nothing() -> None:
 
 
 class Late(Hangs):
-    """A job whose machine stands still when there is no time left to begin anew."""
+    """A job whose only machine stands still, with all that it did, when there is no time left to begin anew."""
 
     async def _person(self, number: int) -> JobId:
         deadline = EPOCH + timedelta(seconds=asyncio.get_running_loop().time() + 700)
         limits = f"allow_spot: true, deadline: {deadline.isoformat()}"
-        spec = SPEC.format(gpus=2, steps=400, every=0).replace("allow_spot: true", limits)
+        spec = SPEC.format(gpus=1, steps=400, every=0).replace("allow_spot: true", limits)
         spec = spec.replace("estimated_hours: 0.5", "estimated_hours: 0.15")
         job_id = await self._insist(lambda: self.engine.service.submit(ADMIN, name="late", spec_yaml=spec))
         await self.running(job_id)

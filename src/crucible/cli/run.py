@@ -54,7 +54,7 @@ def _usage(error: click.UsageError, argv: Sequence[str]) -> int:
     command = error.ctx.command_path if error.ctx is not None else "crucible"
     message = error.format_message()
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        message = "an amount below zero is none; a number that begins with - is taken for an option"
+        message = f"{error.option_name}: no amount is below zero, and what begins with - is taken for an option"
     return _fail("usage", message, f"see {command} --help", exits.USAGE, argv)
 
 
