@@ -54,7 +54,8 @@ def _usage(error: click.UsageError, argv: Sequence[str]) -> int:
     command = error.ctx.command_path if error.ctx is not None else "crucible"
     message = error.format_message()
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        message = f"{error.option_name}: no amount is below zero, and what begins with - is taken for an option"
+        given = next((word for word in argv if word.startswith(error.option_name)), error.option_name)
+        message = f"{given}: an amount below zero is none; a number that begins with - is taken for an option"
     return _fail("usage", message, f"see {command} --help", exits.USAGE, argv)
 
 
