@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from crucible.api.joining import Joining
 
 # Requests under way when the server stops get this long; whoever only waits for news is sent away at once.
 GRACE_S = 8
@@ -46,10 +49,15 @@ def _drop_the_dead(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_S * 1000)
 
 
+class JoiningProtocol(HttpToolsProtocol):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(Joining(transport, self.loop))
+
+
 def _config(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=JoiningProtocol,
         ws="websockets-sansio",
         ws_max_size=64 << 10,  # clients have nothing to say on a socket
         ws_ping_interval=PING_S,

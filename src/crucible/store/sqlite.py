@@ -20,10 +20,6 @@ T = TypeVar("T")
 CACHED_STATEMENTS = 512
 # Of the connection that reads: the upper pages of all indexes of a million jobs.
 CACHE_KIB = 16 << 10
-# Of the file, as far as the reader sees it in memory instead of asking the system for page after page: among a million
-# jobs that is half of what one of them costs more than one of a thousand. It counts as resident, and is the system's to
-# take back.
-MAPPED_BYTES = 2 << 30
 # Readers wait only while the journal is recovered after a crash.
 BUSY_TIMEOUT_S = 5.0
 
@@ -104,7 +100,6 @@ class FileRunner:
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only=ON")
         self._reader.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        self._reader.execute(f"PRAGMA mmap_size={MAPPED_BYTES}")
         self._tx = Transaction(self._reader.cursor(), self._driver)
         self._writer = Writer(connect(path), self._driver, failpoint)
 

@@ -479,6 +479,8 @@ class SqlStore(RetentionStore):
         return await self._runner.read(lambda tx: workflows.child_jobs(tx, job_id))
 
     async def workflows(self, job_ids: Collection[JobId]) -> Mapping[JobId, Shape]:
+        if not await self._runner.read(lambda tx: workflows.are_any(tx, job_ids)):
+            return {}
         return await self._runner.snapshot(lambda tx: workflows.shapes(tx, job_ids))
 
     async def step_result(self, cache_key: Digest) -> StepResult | None:

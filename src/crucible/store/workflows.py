@@ -33,6 +33,7 @@ _CHILDREN = Sql(
 _BRIEF = Sql(
     select(_J.parent, _J.id, _J.cost_running_microusd).where(Among(_J.parent, "job_ids")).order_by(_J.parent, _J.step)
 )
+_ANY = Sql(select(_T.job_id).where(Among(_T.job_id, "job_ids"), _IS_STEP).limit(1))
 _STEPS = Sql(
     select(_T.job_id, func.count(), func.sum(case((_IS_OPEN, 0), else_=1)))
     .where(Among(_T.job_id, "job_ids"), _IS_STEP)
@@ -44,10 +45,13 @@ def child_jobs(tx: Transaction, job_id: JobId) -> Sequence[Job]:
     return JOBS.unpack_all(tx.rows(_CHILDREN, parent=job_id))
 
 
+def are_any(tx: Transaction, job_ids: Collection[JobId]) -> bool:
+    """Most jobs are none, and need no more than this one look."""
+    return bool(tx.rows(_ANY, job_ids=as_list(job_ids)))
+
+
 def shapes(tx: Transaction, job_ids: Collection[JobId]) -> Mapping[JobId, Shape]:
     steps = tx.rows(_STEPS, job_ids=as_list(job_ids))
-    if not steps:
-        return {}
     children: dict[str, list[JobId]] = defaultdict(list)
     posted: dict[str, int] = defaultdict(int)
     for parent, child, cost in tx.rows(_BRIEF, job_ids=as_list(row[0] for row in steps)):
