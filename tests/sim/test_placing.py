@@ -29,7 +29,7 @@ class Crowd(World):
         await asyncio.sleep(0 if story is HOLDS else 300 + number / 100)
         job = await self.engine.service.submit(ADMIN, name=f"job{number}", spec_yaml=story.spec())
         while not (await self.store.job(job.id)).status.is_terminal:
-            await asyncio.sleep(5)
+            await asyncio.sleep(60)
         self.ended_at[story].append(asyncio.get_running_loop().time())
         return job.id
 
