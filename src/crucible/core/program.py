@@ -17,8 +17,6 @@ from crucible.core.offers import Floats, Ints, OfferTable
 KEPT = 1e-9
 # Among equals, what the last place of the list counts for against one turn of a machine.
 EARLIER = 1e-3
-# And what one more machine at a time does.
-SOONER = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +124,12 @@ def solved(
 
 
 def canonical(model: Model, columns: Columns, cost: Floats, found: Solved) -> Floats:
-    """Of what is as good as `found`: large machines, many of them at a time, and the first lots. So that a plan does
-    not depend on the way by which the solver came to it."""
+    """Of what is as good as `found`: large machines, and the first lots. So that a plan does not depend on the
+    way by which the solver came to it."""
     used = np.flatnonzero(cost)
     model.limit(-inf, found.least + KEPT * max(abs(found.least), 1.0), used, cost[used])
     wish, count = np.zeros(model.size), len(columns.waves)
     wish[columns.waves] = 1.0 + EARLIER * np.arange(count) / count
-    wish[columns.gangs] -= SOONER
     made = model.minimise(wish, found.values)
     return found.values if made is None else made.values
 
