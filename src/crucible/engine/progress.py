@@ -55,6 +55,10 @@ class ProgressBook:
         news, self._new = list(self._new.values()), {}
         return news
 
+    def take_back(self, news: Sequence[Progress]) -> None:
+        """It could not be written, and is to be written still, but for what newer words have taken the place of."""
+        self._new = {one.task_id: one for one in news} | self._new
+
     async def note_progress(self, whose: Whose, item: wire.ProgressReport) -> None:
         before = await self._before(whose)
         fraction = item.fraction

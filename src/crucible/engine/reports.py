@@ -105,7 +105,8 @@ class Reports:
         self._saved: OrderedDict[tuple[str, int, str], bool] = OrderedDict()
         self._shards: OrderedDict[tuple[str, int, int], dict[int, wire.CheckpointReport]] = OrderedDict()
         self._beats: dict[NodeId, Beat] = {}
-        self._progress = ProgressBook(context)
+        self.progress = ProgressBook(context)
+        self._flushing = asyncio.Lock()
         self._usage = UsageBook(context)
 
     async def take(self, node_id: NodeId, report: wire.Report) -> list[wire.StreamAck]:
@@ -115,12 +116,12 @@ class Reports:
         self._sample(here, report)
         acks = [await self._streams(here, batch) for batch in report.streams]
         for item in report.progress:
-            await self._progress.note_progress((await self._home(here, item.attempt_id)).whose, item)
+            await self.progress.note_progress((await self._home(here, item.attempt_id)).whose, item)
         for saved in report.checkpoints:
             await self._checkpoint(here, saved)
         ended = [rank for rank in report.ranks if rank.state == "exited" and self._is_news(rank)]
         for rank in ended:
-            await self._progress.settle((await self._home(here, rank.attempt_id)).whose)
+            await self.progress.settle((await self._home(here, rank.attempt_id)).whose)
         if ended:
             await self.flush()  # the last progress is known before the end is
         await self._ranks(here, [rank for rank in report.ranks if self._is_news(rank)])
@@ -136,12 +137,19 @@ class Reports:
         self._beats[node_id] = Beat(node_id=node_id, at=now, usage=figures)
 
     async def flush(self) -> None:
-        """One transaction, however many nodes spoke."""
-        await self._usage.flush()
-        beats, progress = list(self._beats.values()), self._progress.news()
-        self._beats = {}
-        if beats or progress:
-            await self._context.store.heard(beats, progress)
+        """One transaction, however many nodes spoke. Whoever asks while one is written waits for it: what it was about
+        to write may be in there."""
+        async with self._flushing:
+            await self._usage.flush()
+            beats, progress = list(self._beats.values()), self.progress.news()
+            self._beats = {}
+            if not beats and not progress:
+                return
+            try:
+                await self._context.store.heard(beats, progress)
+            except BaseException:
+                self.progress.take_back(progress)
+                raise
 
     def _sample(self, here: Here, report: wire.Report) -> None:
         """Named after the first rank that runs there. A machine of many tasks is sampled as one of its crew."""
@@ -206,7 +214,7 @@ class Reports:
         if batch.metrics:
             points = [MetricPoint(number, rank, r.n, r.t, r.step, numbers(r.v)) for r in batch.metrics]
             await streams.append_metrics(task, points)
-            await self._progress.note_metrics(home.whose, points)
+            await self.progress.note_metrics(home.whose, points)
         self._context.failpoint("stream.append.after")
         return wire.StreamAck(
             attempt_id=batch.attempt_id,
@@ -348,7 +356,7 @@ class Reports:
         ranks = {rank.rank: rank for rank in tree.attempt.ranks}
         for report in said:
             home = await self._home_of(ranks[report.rank].node_id, tree.job, tree.attempt)
-            await self._progress.settle(home.whose)
+            await self.progress.settle(home.whose)
             await self.flush()
             await self._heard_of(home, report)
         return bool(said)

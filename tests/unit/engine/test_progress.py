@@ -3,24 +3,35 @@ a real store and real streams."""
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from crucible.engine import progress
+from crucible.engine.checkpoints import Checkpoints
 from crucible.engine.context import Context
+from crucible.engine.crews import Succession
 from crucible.engine.hub import Hub
 from crucible.engine.keys import Keys
+from crucible.engine.outputs import Outputs
 from crucible.engine.progress import Course, ProgressBook, Whose, course_of
+from crucible.engine.reports import Reports
+from crucible.engine.secrets import Secrets
+from crucible.engine.trees import Trees
 from crucible.engine.wakes import Wakes
+from crucible.model.attempt import Attempt
+from crucible.model.errors import Busy
 from crucible.model.ids import AttemptId, JobId, TaskId
 from crucible.model.policy import Policy
-from crucible.model.record import Progress
+from crucible.model.record import Beat, Progress
 from crucible.model.spec import JobSpec
 from crucible.model.storage import parse
 from crucible.model.sweep import Evaluation, Objective, Pruner, Pruning, Sweep
+from crucible.model.tree import TaskTree
+from crucible.ports.store import Store
 from crucible.ports.streams import MetricPoint
 from crucible.store import open_store
 from crucible.streams.files import FileStreams
@@ -201,3 +212,73 @@ def test_searches_and_evaluations_are_followed_and_nothing_else() -> None:
     assert course_of(JobSpec()) is None
     assert course_of(JobSpec(evaluation=Evaluation())) == Course(None, None)
     assert course_of(JobSpec(sweep=Sweep(objective=COURSE.objective, pruning=COURSE.pruning))) == COURSE
+
+
+# --- written together -------------------------------------------------------------------------------------------
+
+
+class SlowStore:
+    """Writes what was heard when it is let, and fails if it is told to."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.lets = asyncio.Event()
+        self.fails = False
+        self.written: list[Progress] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def heard(self, beats: Sequence[Beat], progress: Sequence[Progress]) -> None:
+        await self.lets.wait()
+        if self.fails:
+            raise Busy("not now")
+        self.written += progress
+
+
+async def nobody(tree: TaskTree, attempt: Attempt) -> Succession:
+    return Succession()
+
+
+def reports_of(context: Context, store: SlowStore) -> Reports:
+    slow = replace(context, store=cast(Store, store))
+    outputs = Outputs(slow, Trees(slow))
+    return Reports(slow, Checkpoints(slow), outputs, Secrets(slow).hidden, lambda: None, nobody)
+
+
+def test_whoever_flushes_waits_for_what_another_is_writing(tmp_path: Path) -> None:
+    """Else the end of a trial would be recorded before its value is."""
+
+    async def story(world: World) -> None:
+        store = SlowStore(world.context.store)
+        reports = reports_of(world.context, store)
+        await world.say(reports.progress, point(0, 3.0))
+        first, second = asyncio.create_task(reports.flush()), asyncio.create_task(reports.flush())
+        await asyncio.sleep(60)
+        assert not first.done() and not second.done() and store.written == []
+        store.lets.set()
+        await asyncio.gather(first, second)
+        assert [one.metrics for one in store.written] == [{"loss": 3.0}]
+
+    in_a_world(tmp_path, story)
+
+
+def test_what_could_not_be_written_is_written_by_the_next(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        store = SlowStore(world.context.store)
+        reports = reports_of(world.context, store)
+        await world.say(reports.progress, point(0, 3.0))
+        store.fails = True
+        first, second = asyncio.create_task(reports.flush()), asyncio.create_task(reports.flush())
+        await asyncio.sleep(0)
+        store.lets.set()
+        with pytest.raises(Busy):
+            await first
+        with pytest.raises(Busy):
+            await second
+        store.fails = False
+        await world.say(reports.progress, point(1, 2.0))
+        await reports.flush()
+        assert [one.metrics for one in store.written] == [{"loss": 2.0}]
+
+    in_a_world(tmp_path, story)
