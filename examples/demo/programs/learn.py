@@ -52,7 +52,7 @@ def resume() -> tuple:
 def batch(step: int) -> list:
     """The same for the same step, on whatever machine it is made."""
     if step == FAIL_AT:
-        raise ValueError(f"batch {step}: {BATCH} samples and {BATCH - 1} labels")
+        raise SystemExit(f"error: batch {step} has {BATCH} samples and {BATCH - 1} labels")
     chance = random.Random(step)
     points = []
     for n in range(BATCH):
