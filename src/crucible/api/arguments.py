@@ -8,7 +8,8 @@ from fastapi.dependencies.utils import request_body_to_args, request_params_to_a
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import PydanticUndefined
-from starlette.requests import Request
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -60,7 +61,10 @@ async def arguments(route: APIRoute, request: Request) -> dict[str, Any]:
 async def _body(request: Request) -> Any:
     """By orjson: quick, and strict about text that no database or terminal could take (lone surrogates). What does not
     say that it is JSON is none."""
-    body = await request.body()
+    try:
+        body = await request.body()
+    except ClientDisconnect as error:
+        raise HTTPException(400) from error  # nobody is left to read it, and it is no bug of ours
     if not body or not _is_json(request.headers.get("content-type", "")):
         return body or PydanticUndefined
     try:

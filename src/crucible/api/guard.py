@@ -199,7 +199,7 @@ def _bounded(receive: Receive, limit: int) -> Receive:
         seen += len(message.get("body", b""))
         is_read = not message.get("more_body", False)
         if seen > limit:
-            raise HTTPException(413)  # the framework lets only its own exception through while it reads a body
+            raise HTTPException(413)
         return message
 
     return bounded

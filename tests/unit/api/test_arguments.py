@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -80,6 +81,16 @@ def test_a_body_that_is_none_is_refused_where_it_is_wrong(body: bytes, kind: str
     with pytest.raises(RequestValidationError) as refused:
         given(body, content_type=kind)
     assert refused.value.errors()[0]["loc"] == where
+
+
+def test_somebody_who_leaves_in_the_middle_of_a_body_is_no_bug_of_ours() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "path_params": {"thing_id": "t", "number": "1"}, "query_string": b"", "headers": []}
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(arguments(route_of(), Request(scope, receive)))
+    assert refused.value.status_code == 400
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
